@@ -48,6 +48,7 @@ struct Options {
   std::vector<int> cores{};            ///< to run the receiver and the sender on
   std::uint64_t seed = 1;
   bool smoke = false;
+  std::vector<std::string> seeds{};  ///< of `wherry bench seeds` alone; empty: all
   RootOptions root{};
   FileOptions file{};
   MpiOptions mpi{};

@@ -14,7 +14,6 @@
 #include "base/standard_descriptors.hpp"
 #include "bench/harness/campaign.hpp"
 #include "bench/harness/environment.hpp"
-#include "bench/harness/placement_probe.hpp"
 #include "bench/harness/placement_watch.hpp"
 #include "bench/harness/processor.hpp"
 #include "bench/harness/registry.hpp"
@@ -40,20 +39,6 @@ void say(const Circumstances& circumstances) {
       100 * circumstances.worst.busy, 100 * circumstances.worst.steal, circumstances.retaken);
 }
 
-std::vector<Row> measure(const Asked& question, const Options& options, const std::vector<System*>& systems,
-                         Circumstances& circumstances) {
-  if (question.measure != nullptr) {
-    circumstances.placement.not_probed = "this question keeps nobody on a core";
-    return question.measure(options, systems, circumstances);
-  }
-  const std::vector<int> cores = cores_to_probe(options).cores;
-  const Prober prober = cores.empty() ? Prober() : probe_between({cores[0], cores[1]});
-  Campaign campaign(options, systems, question.points(options), prober);
-  std::vector<Row> rows = campaign.run();
-  circumstances = campaign.circumstances();
-  return rows;
-}
-
 /// What is here of the question's own systems and of those beside it; says what is not.
 std::vector<System*> find_all(const Asked& question, const Registry& registry) {
   std::vector<System*> systems = registry.select({});
@@ -70,8 +55,7 @@ void ask(const Asked& question, const BenchArguments& arguments) {
   if (!arguments.json.empty() && arguments.json != "-") check_writable("--json", arguments.json);
   if (!arguments.plot.empty()) check_drawing(arguments.plot);
   Registry registry = find_systems();
-  std::erase_if(registry.missing,
-                [&](const auto& one) { return !one.question.empty() && one.question != question.name; });
+  std::erase_if(registry.missing, [&](const auto& one) { return !one.question.empty() && !misses(question, one); });
   const std::vector<System*> systems =
       options.systems.empty() ? find_all(question, registry) : registry.select(options.systems, question.name);
   // In a job of its own, this run shares no address or file name with other programs of this user.

@@ -85,8 +85,10 @@ void BenchArguments::add_to(CLI::App& command, const Asked& question) {
         ->default_str(fmt::format("{}", fmt::join(question.modes, ",")))
         ->check(CLI::IsMember({"handover", "touched"}));
   }
-  command.add_option("--systems", other.systems, "What to measure, such as wherry,tcp; default: all that is found")
-      ->delimiter(',');
+  if (has_option(question, "--systems")) {
+    command.add_option("--systems", other.systems, "What to measure, such as wherry,tcp; default: all that is found")
+        ->delimiter(',');
+  }
   if (question.senders.size() > 1) {
     command.add_option(question.senders_option, senders, question.senders_help)
         ->delimiter(',')

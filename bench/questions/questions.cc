@@ -13,6 +13,7 @@
 #include "bench/questions/mailbox/question.hpp"
 #include "bench/questions/mpi/question.hpp"
 #include "bench/questions/root/question.hpp"
+#include "bench/questions/seeds.hpp"
 
 namespace wherry::bench {
 namespace {
@@ -372,29 +373,21 @@ const std::array kQuestions{
           .limits_only = true,
           .points = limit_points,
           .tables = limit_tables},
+    Asked{.name = "seeds",
+          .help = "The publications that Wherry goes back to: their figures beside the same question on this machine",
+          .modes = {},
+          .chooses = seeds::chooses,
+          .without = {{"--sizes", "each publication has its own"},
+                      {"--bytes", "each publication has its own"},
+                      {"--seconds", "each question has its own"},
+                      {"--systems", "each publication has its own; --seeds chooses among them"}},
+          .measure = seeds::measure,
+          .add_options = seeds::add_options,
+          .tables = seeds::tables},
 };
-
-bool stands_beside(const Asked& question, const std::string& system) {
-  return std::find(question.beside.begin(), question.beside.end(), system) != question.beside.end();
-}
 
 }  // namespace
 
 std::span<const Asked> questions() { return kQuestions; }
-
-bool has_option(const Asked& question, const std::string& option) {
-  return std::none_of(question.without.begin(), question.without.end(),
-                      [&](const Without& one) { return one.option == option; });
-}
-
-bool concerns(const Asked& question, const System& system) {
-  if (question.limits_only && !is_limit(system.name())) return false;
-  if (!system.question().empty()) return system.question() == question.name;
-  return (question.beside.empty() && !question.own_only) || stands_beside(question, system.name());
-}
-
-bool misses(const Asked& question, const Missing& missing) {
-  return missing.question.empty() ? stands_beside(question, missing.name) : missing.question == question.name;
-}
 
 }  // namespace wherry::bench

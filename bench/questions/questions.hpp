@@ -31,8 +31,10 @@ struct Asked {
   bool limits_only = false;                               ///< nothing but limits has an answer
   bool own_only = false;                                  ///< nothing but the question's own systems has an answer
   std::vector<std::string> beside{};  ///< what stands beside the question's own systems; empty: all that answer any
-  double seconds = 0.5;               ///< time of one sample, at most, by default
-  std::string bytes = "1G";           ///< payload of one sample, at most, by default
+  /// Whether a system, made for a question or for any (empty), is measured; null: as the three above say.
+  bool (*chooses)(const std::string& system, const std::string& made_for) = nullptr;
+  double seconds = 0.5;      ///< time of one sample, at most, by default
+  std::string bytes = "1G";  ///< payload of one sample, at most, by default
   const char* bytes_help = "Payload of one sample, at most";
   const char* senders_option = "--senders";
   const char* senders_help = "How many processes send";
@@ -49,6 +51,10 @@ struct Asked {
 };
 
 std::span<const Asked> questions();
+
+/// Measures one question, in its own way or by a campaign that probes the placement of the cores.
+std::vector<Row> measure(const Asked& question, const Options& options, const std::vector<System*>& systems,
+                         Circumstances& circumstances);
 
 bool has_option(const Asked& question, const std::string& option);
 

@@ -240,3 +240,21 @@ def alive(pid):
             return file.read().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_seeds_stand_beside_their_published_figures(tmp_path):
+    table, document = measured(tmp_path, "seeds", "--seeds", "trans4scif,rckmpi")
+    assert "up to 3 GB/s (4x)" in table and "plot that ends at 30 MB/s" in table
+    assert "6.300" not in table
+    measured_by = {(row["bench"], row["system"]) for row in document["rows"] if row["metric"] == "GB/s"}
+    assert {("stream", "wherry"), ("stream", "tcp"), ("mailbox", "mailbox-equal"), ("mailbox", "mailbox-topology-2")} <= measured_by
+
+
+def test_a_seed_that_nobody_knows_is_refused():
+    result = bench("seeds", "--seeds", "trans4scif,other")
+    assert result.returncode == 2 and "other" in result.stderr
+
+
+def test_seeds_choose_their_systems_themselves():
+    result = bench("seeds", "--systems", "tcp")
+    assert result.returncode == 2 and "--seeds chooses among them" in result.stderr
