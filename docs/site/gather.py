@@ -26,8 +26,6 @@ def main(tree, manuals, pages):
     check_navigation(sources)
     for source in sources:
         write(pages / place_of(source), with_links((tree / source).read_text(), source, sources))
-    for picture in tree.glob("docs/**/*.svg"):
-        copy(picture, pages / picture.relative_to(tree))
     write(pages / "man/index.md", index_of_manual(sorted(add_manual(pages, manuals))))
     report = tree / REPORT
     if report.exists():
