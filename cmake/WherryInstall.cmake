@@ -100,6 +100,26 @@ function(wherry_manual target name owner)
   install(DIRECTORY ${folder}/fish/ DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d ${ARGN})
 endfunction()
 
+# The man pages of the C API, which wherry_api_manual makes of its headers.
+function(wherry_api_man_pages)
+  if(CMAKE_CROSSCOMPILING OR WHERRY_SANITIZE OR NOT WHERRY_MANUAL)
+    return()
+  endif()
+  file(GLOB headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/wherry/*.h)
+  set(folder ${PROJECT_BINARY_DIR}/share/api)
+  add_custom_command(OUTPUT ${folder}/stamp
+    COMMAND ${CMAKE_COMMAND} -E rm -rf ${folder}
+    COMMAND wherry_api_manual ${folder} ${headers}
+    COMMAND ${CMAKE_COMMAND} -E touch ${folder}/stamp
+    DEPENDS wherry_api_manual ${headers} COMMENT "Making the man pages of the C API" VERBATIM)
+  add_custom_target(manual_api ALL DEPENDS ${folder}/stamp)
+  add_dependencies(installed manual_api)
+  install(DIRECTORY ${folder}/man3 DESTINATION ${CMAKE_INSTALL_MANDIR})
+endfunction()
+
+if(TARGET wherry_api_manual)
+  wherry_api_man_pages()
+endif()
 if(TARGET wherry_program)
   wherry_manual(wherry_program wherry installed)
 endif()

@@ -4,56 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 
+#include "manual/roff.hpp"
 #include "wherry/wherry.h"
 
 namespace wherry::manual {
 namespace {
-
-/// Letters that roff takes for something else, and a dot or quote at a line's begin, which makes a line a request.
-std::string escape(std::string_view text) {
-  std::string escaped = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
-  for (const char c : text) {
-    switch (c) {
-      case '\\':
-        escaped += "\\e";
-        break;
-      case '-':
-        escaped += "\\-";
-        break;
-      case '\'':
-        escaped += "\\(aq";
-        break;
-      case '`':
-        escaped += "\\(ga";
-        break;
-      case '^':
-        escaped += "\\(ha";
-        break;
-      case '~':
-        escaped += "\\(ti";
-        break;
-      default:
-        escaped += c;
-    }
-  }
-  return escaped;
-}
-
-std::string bold(const std::string& text) { return "\\fB" + escape(text) + "\\fR"; }
-
-std::string upper(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::toupper(c); });
-  return text;
-}
-
-/// What stands behind the name is part of a sentence.
-std::string brief(std::string text) {
-  if (text.ends_with('.')) text.pop_back();
-  return text;
-}
 
 std::string synopsis(const Command& command) {
   std::string text = fmt::format(".B {}\n[\\fIOPTION\\fR]...", escape(command.joined(" ")));

@@ -71,7 +71,10 @@ def add_manual(pages, manuals):
     added = set()
     for folder in manuals:
         for file in sorted(folder.glob("man*/*")):
-            html = subprocess.run(["mandoc", "-Thtml", "-Ofragment", file], check=True, capture_output=True, text=True).stdout
+            if file.read_text().startswith(".so "):  # another name of a page
+                continue
+            command = ["mandoc", "-Thtml", "-Ofragment,man=%N.%S.html", file]
+            html = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             name, section = file.stem, file.suffix[1:]
             title = f"{name}({section})"
             write(pages / "man" / f"{name}.{section}.md", f"---\ntitle: {title}\n---\n\n# {title}\n\n{raw(html)}\n")

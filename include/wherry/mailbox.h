@@ -139,6 +139,8 @@ int wherry_mailbox_descriptor(wherry_mailbox mailbox);
 
 /* Layout ---------------------------------------------------------------------------------------------------------- */
 
+/* Sections change while messages flow. A pair that was made under a smaller budget cannot have a larger section than
+ * that. -EINVAL: there is no such layout. */
 int wherry_mailbox_set_layout(wherry_mailbox mailbox, int layout);
 int wherry_mailbox_set_budget(wherry_mailbox mailbox, size_t bytes);
 /* The peers that send to this mailbox, and their weights (NULL: 1 each). Replaces what was declared before. */
@@ -152,6 +154,7 @@ struct wherry_section {
   size_t outgoing;  /* bytes of this side's section in the peer's */
   uint64_t changes; /* of either */
 };
+/* The sizes of the two sections of the pair with one peer. */
 int wherry_mailbox_get_section(wherry_mailbox mailbox, uint32_t peer, struct wherry_section* section);
 
 /* Where both run under one kernel, for large messages ------------------------------------------------------------- */

@@ -247,6 +247,7 @@ struct wherry_file_status {
   int64_t changed_ns;
   int64_t born_ns; /* 0: the file system does not say */
 };
+/* Of an open file, as fstat tells it. */
 int wherry_file_stat(wherry_file file, struct wherry_file_status* status);
 /* Of a name, as wherry_file_open takes it; follows symbolic links. */
 int wherry_file_stat_name(const char* name, const struct wherry_file_options* options,
@@ -289,6 +290,7 @@ struct wherry_capacities {
   size_t send;    /* bytes of the ring the peer receives into */
   size_t receive; /* bytes of the ring this side receives into */
 };
+/* The sizes of the two rings of a stream. */
 int wherry_get_capacities(wherry_stream stream, struct wherry_capacities* capacities);
 /* Sends as if the peer's ring held `bytes`, at least 4 KiB, if it holds more. -EINVAL once something was sent. */
 int wherry_limit_unread(wherry_stream stream, size_t bytes);

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Man pages of section 3.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "manual/api/c_header.hpp"
+
+namespace wherry::manual {
+
+struct Page {
+  std::string name;  ///< without its section
+  std::string text;
+};
+
+/// A page for the header, named `name`, which lists its functions; one for each group, named as its first function; and
+/// for each other function one that leads there. `include` is what a program includes.
+std::vector<Page> pages_of(const CHeader& header, const std::string& name, const std::string& include);
+
+}  // namespace wherry::manual
