@@ -121,8 +121,9 @@ std::vector<Replayed> replay(WriteBuffer& left, Host& host, const std::function<
       all.push_back(write_left(left, file, host));
       if (tell) tell(all.back());
     }
-    for (const WriteBuffer::RecordNumber record : file.records) left.remove(record);
+    // First: a part of what is lost is not to be written by the next daemon if this one is killed.
     left.remove_file(file.number);
+    for (const WriteBuffer::RecordNumber record : file.records) left.remove(record);
   }
   return all;
 }

@@ -64,14 +64,25 @@ WriteBuffer::WriteBuffer(UniqueFd memory) : memory_(std::move(memory)) {
   records_ = header.records;
   map(size_of(records_));
   for (RecordNumber number = records_; number-- > 0;) {
-    // outside: the program that stored it has ended.
+    // KEPT-REMOVED acquire: what was stored of its file before it was removed.
     const std::uint64_t sequence = record(number).sequence.load(std::memory_order_acquire);
-    if (sequence == 0) free_.push_back(number);
     sequence_ = std::max(sequence_, sequence);
+    if (sequence != 0 && is_sound(number)) continue;
+    if (sequence != 0) record(number).sequence.store(0, std::memory_order_relaxed);
+    free_.push_back(number);
   }
   for (FileNumber number = layout::kWriteBufferFiles; number-- > 0;) {
     if (file(number).used.load(std::memory_order_relaxed) == 0) free_files_.push_back(number);
   }
+}
+
+/// Of a committed record. One of a file that was removed would otherwise become one of the next file with that number.
+bool WriteBuffer::is_sound(RecordNumber number) const {
+  const WriteRecord& found = record(number);
+  const bool has_file = found.file < layout::kWriteBufferFiles &&
+                        file(found.file).used.load(std::memory_order_acquire) == 1;  // KEPT-FILE acquire
+  return has_file && found.length.load(std::memory_order_acquire) <= kPiece &&       // KEPT-LENGTH acquire
+         found.offset <= INT64_MAX - kPiece;
 }
 
 WriteBuffer::~WriteBuffer() {
@@ -114,12 +125,14 @@ std::optional<WriteBuffer::FileNumber> WriteBuffer::add_file(const Identity& ide
   std::memcpy(made.names[0], name.c_str(), name.size() + 1);
   made.name.store(0, std::memory_order_relaxed);
   made.sending.store(0, std::memory_order_relaxed);
+  made.size.store(0, std::memory_order_relaxed);
+  made.modified.store(0, std::memory_order_relaxed);
   made.used.store(1, std::memory_order_release);  // KEPT-FILE release: what it is
   return number;
 }
 
 void WriteBuffer::remove_file(FileNumber number) {
-  file(number).used.store(0, std::memory_order_relaxed);
+  file(number).used.store(0, std::memory_order_release);  // KEPT-FILE release: its records are removed
   const std::lock_guard lock(mutex_);
   free_files_.push_back(number);
 }
@@ -138,7 +151,8 @@ void WriteBuffer::set_written(FileNumber number, std::uint64_t size, std::uint64
 }
 
 void WriteBuffer::set_sending(FileNumber number, bool sending) {
-  file(number).sending.store(sending ? 1 : 0, std::memory_order_relaxed);
+  // KEPT-SENDING: behind the removal of the records that were written, and before the request that follows.
+  file(number).sending.exchange(sending ? 1 : 0, std::memory_order_acq_rel);
 }
 
 std::optional<WriteBuffer::RecordNumber> WriteBuffer::add(FileNumber number, std::uint64_t offset,
@@ -172,7 +186,7 @@ std::size_t WriteBuffer::extend(RecordNumber number, std::span<const std::byte> 
 }
 
 void WriteBuffer::remove(RecordNumber number) {
-  record(number).sequence.store(0, std::memory_order_relaxed);
+  record(number).sequence.store(0, std::memory_order_release);  // KEPT-REMOVED release: what its file is by now
   const std::lock_guard lock(mutex_);
   free_.push_back(number);
 }
@@ -198,15 +212,13 @@ std::vector<WriteBuffer::LeftFile> WriteBuffer::left() const {
     one.name = text_of(found.names[which]);
     one.size = found.size.load(std::memory_order_relaxed);
     one.modified = found.modified.load(std::memory_order_relaxed);
-    one.sending = found.sending.load(std::memory_order_relaxed) != 0;
+    one.sending = found.sending.load(std::memory_order_acquire) != 0;  // KEPT-SENDING acquire
     one.appends = found.appends != 0;
   }
   std::vector<std::pair<std::uint64_t, RecordNumber>> order;
   for (RecordNumber number = 0; number < records_; ++number) {
     const std::uint64_t sequence = record(number).sequence.load(std::memory_order_acquire);  // KEPT-RECORD acquire
-    const std::uint32_t length = record(number).length.load(std::memory_order_acquire);      // KEPT-LENGTH acquire
-    const bool is_right = length <= kPiece && record(number).offset <= INT64_MAX - kPiece;
-    if (sequence != 0 && is_right) order.emplace_back(sequence, number);
+    if (sequence != 0 && is_sound(number)) order.emplace_back(sequence, number);
   }
   std::ranges::sort(order);
   for (const auto& [sequence, number] : order) {

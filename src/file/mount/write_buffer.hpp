@@ -25,7 +25,7 @@ class WriteBuffer {
   using RecordNumber = std::uint32_t;
   static constexpr std::size_t kPiece = layout::kWriteBufferPiece;
 
-  /// @param memory  a memfd of `make`, in which records may be left
+  /// @param memory  a memfd of `make`, in which records may be left. Those of no file are dropped
   /// Throws Error: EINVAL: it is none.
   explicit WriteBuffer(UniqueFd memory);
   WriteBuffer(const WriteBuffer&) = delete;
@@ -40,11 +40,13 @@ class WriteBuffer {
   /// Empty: there are too many, or the name is too long.
   /// @param appends  its records are appends
   std::optional<FileNumber> add_file(const Identity& identity, const std::string& name, bool appends = false);
+  /// After its records. If its records follow, and this program is killed in between, the next one drops them.
   void remove_file(FileNumber file);
   void rename(FileNumber file, const std::string& name);
-  /// As the server's file is, but for what is kept.
+  /// As the server's file is, but for what is kept. Before the records are removed that a request has written.
   void set_written(FileNumber file, std::uint64_t size, std::uint64_t modified);
-  /// @param sending  a request with the first records is on its way
+  /// @param sending  a request with the first records is on its way: true before it is sent, false once they are
+  /// removed
   void set_sending(FileNumber file, bool sending);
 
   /// Keeps bytes, at most a piece. Empty: there is no room.
@@ -70,6 +72,7 @@ class WriteBuffer {
 
  private:
   void map(std::size_t size);
+  [[nodiscard]] bool is_sound(RecordNumber number) const;
   [[nodiscard]] layout::WriteFile& file(FileNumber number) const;
   [[nodiscard]] layout::WriteRecord& record(RecordNumber number) const;
   [[nodiscard]] std::byte* piece(RecordNumber number) const;

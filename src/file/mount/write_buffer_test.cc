@@ -133,6 +133,19 @@ TEST_F(WriteBufferTest, ARecordThatIsNotCommittedIsNotThere) {
   EXPECT_TRUE(next.left().at(0).records.empty());
 }
 
+TEST_F(WriteBufferTest, RecordsOfAFileThatWasRemovedAreNoneOfTheNextFile) {
+  const auto file = buffer_.add_file(kFile, "file");
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(buffer_.add(*file, 0, bytes_of("data")));
+  buffer_.remove_file(*file);  // and the program is killed
+  WriteBuffer next(copy_of(memory_.get()));
+  EXPECT_TRUE(next.left().empty());
+  const auto other = next.add_file({.device = 7, .inode = 9}, "other");
+  ASSERT_EQ(other, file);
+  ASSERT_EQ(next.left().size(), 1U);
+  EXPECT_TRUE(next.left()[0].records.empty());
+  for (int i = 0; i < 8; ++i) EXPECT_TRUE(next.add(*other, 0, bytes_of("data"))) << "no room";
+}
+
 TEST_F(WriteBufferTest, NothingInTheMemoryLeadsOutOfIt) {
   std::mt19937 random(2);
   const auto file = buffer_.add_file(kFile, "file");

@@ -8,6 +8,16 @@
 //
 // A record has the piece of its number. One whose sequence is not 0 is committed: its data was acknowledged. Records of
 // a file are to be written in the order of their sequences.
+//
+// Each store is ordered behind those before it, so that a kill between any two of them leaves a file in one of these
+// states:
+//
+//   used  sending  records   size and modified
+//   0     any      any       nothing. Records that name the file count for nothing
+//   1     0        any       are the server's: no request is on its way
+//   1     1        all       are those from before the request, which was made, or not, or in part. Or one or both of
+//                            them are those from after it, and it was made
+//   1     1        the rest  are those from after the request
 #pragma once
 
 #include <atomic>
@@ -39,7 +49,7 @@ static_assert(offsetof(WriteBufferHeader, records) == 8 && offsetof(WriteBufferH
 
 /// A file of which records may be there. W: the mount.
 struct WriteFile {
-  Word64 used;           ///< 1: the rest is valid; 0: free
+  Word64 used;           ///< 1: the rest is valid; 0: free.
   Word64 sending;        ///< not 0: a request with its first records is on its way. The server may have written them
   std::uint64_t device;  ///< with `inode` and `born`: which file
   std::uint64_t inode;
