@@ -222,7 +222,17 @@ int KeptFile::send(const Batch& batch) {
     size_ = std::max(size_, batch.offset + done);
     if (written.modified != 0) modified_ = written.modified;
   }
+  if (!is_delegated_) note_status();
   return 0;
+}
+
+/// After requests whose answers do not tell the time of modification. The next daemon would take what they have written
+/// for a change by others. Without an answer it does.
+void KeptFile::note_status() {
+  layout::FileStatus now{};
+  if (file_.file().use()->status(file_.file().handle(), now) != 0) return;
+  size_ = now.size;
+  modified_ = nanoseconds_of(now.modified);
 }
 
 /// Others may append meanwhile: what is kept of appends follows what they have appended, and does not replace it.

@@ -104,6 +104,7 @@ class KeptFile {
   bool write_batch();
   int send(const Batch& batch);
   Result send_undelegated(std::uint64_t offset, std::span<const iovec> parts);
+  void note_status();
   int check_unchanged(const Batch& batch, bool begun);
   void fail(int error);
 

@@ -17,6 +17,7 @@
 #include "base/unique_fd.hpp"
 #include "file/mount/file_system.hpp"
 #include "file/mount/kept_file.hpp"
+#include "file/wire/status.hpp"
 #include "tests/common/recall_watcher.hpp"
 #include "tests/common/served_directory.hpp"
 
@@ -151,6 +152,25 @@ TEST_F(KeptWrites, EachIsDueByItsOwnAgeHoweverManyRequestsTheyTake) {
     EXPECT_TRUE(kept.write_some());
   }
   EXPECT_EQ(kept.due(), KeptFile::Clock::time_point::max());
+  kept.give_back(false);
+}
+
+TEST_F(KeptWrites, WhatIsWrittenWithoutTheDelegationIsNoChangeByOthers) {
+  wait_for_client();
+  Nodes& nodes = system_.tree().nodes();
+  WriteBuffer buffer(WriteBuffer::make(1 << 20));
+  KeptFile kept(buffer, nodes, entry_.node, *file_, 1 << 19);
+  ASSERT_TRUE(kept.ask(system_.delegations().client(), nodes.identity(entry_.node).value(), "file"));
+  ASSERT_EQ(kept.keep(0, as_data("kept")).bytes, 4U);
+  served_.kill();  // with it the delegation is gone
+  EXPECT_TRUE(kept.write_some());
+  ASSERT_EQ(content_of(path()), "kept");
+  layout::FileStatus now{};
+  ASSERT_EQ(file_->file().use()->status(file_->file().handle(), now), 0);
+  const auto left = buffer.left();
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(left[0].size, now.size);
+  EXPECT_EQ(left[0].modified, nanoseconds_of(now.modified));
   kept.give_back(false);
 }
 
