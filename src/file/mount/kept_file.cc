@@ -50,8 +50,17 @@ bool KeptFile::ask(std::uint64_t client, const Identity& identity, const std::st
   end_ = status.size;
   group_ = status.group;
   // Each write would have to look at the bits first.
-  held_ = !recalled_ && (status.mode & (S_ISUID | S_ISGID)) == 0;
-  return held_;
+  const bool may_be_held = !recalled_ && (status.mode & (S_ISUID | S_ISGID)) == 0;
+  // Another call may have begun to give it back.
+  if (state_ == State::asking) state_ = may_be_held ? State::held : State::ending;
+  return state_ == State::held;
+}
+
+/// With the lock. `done`: it may.
+KeptFile::Why KeptFile::may_keep() const {
+  if (recalled_) return Why::over;
+  if (state_ == State::renewing) return Why::no_room;
+  return state_ == State::held ? Why::done : Why::over;
 }
 
 /// At the end. False: there is no memory for it.
@@ -67,7 +76,7 @@ bool KeptFile::make_room_for_record() {
 KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> from, const Writer& by) {
   const std::lock_guard lock(mutex_);
   Kept kept;
-  if (!held_) return {.why = Why::over};
+  if (const Why why = may_keep(); why != Why::done) return {.why = why};
   const std::size_t asked = from.size();
   from = from.first(std::min<std::uint64_t>(asked, room_));
   const auto goes_on = [&](WriteBuffer::RecordNumber last) {
@@ -92,7 +101,7 @@ KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& b
                                 const std::function<void(std::uint64_t)>& begin) {
   const std::lock_guard lock(mutex_);
   Kept kept;
-  if (!held_) return {.why = Why::over};
+  if (const Why why = may_keep(); why != Why::done) return {.why = why};
   if (from.size() > room_) return {.why = Why::no_room};
   if (bytes_ + from.size() > most_) return {.why = Why::full};
   begin(end_);
@@ -214,7 +223,7 @@ int KeptFile::send(const Batch& batch) {
       if (const int error = check_unchanged(batch, written.begun); error != 0) return error;
       is_delegated_ = false;
       const std::lock_guard lock(mutex_);
-      held_ = false;
+      state_ = State::ending;
       continue;
     }
     done += written.result.bytes;
@@ -263,27 +272,39 @@ void KeptFile::fail(int error) {
     if (other.get() != &file_) other->errors().note_other(error);
   }
   const std::lock_guard lock(mutex_);
-  held_ = false;
+  state_ = State::ending;
 }
 
-void KeptFile::renew(std::uint64_t client) {
-  write_all();
+/// The file may be delegated anew, if the server was started again: then it is as the answer says.
+void KeptFile::renew(std::uint64_t client, std::uint64_t wanted) {
   const std::lock_guard turn(writing_);
-  if (!is_delegated_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    if (state_ != State::held || recalled_ || room_ >= wanted) return;
+    state_ = State::renewing;
+  }
+  while (write_batch()) continue;
   layout::FileStatus status{};
   std::uint64_t room = 0;
   const Hosts::Use host = file_.file().use();
-  if (host->writes().delegate(file_.file().handle(), client, status, room) != 0) room = 0;
+  if (is_delegated_ && host->writes().delegate(file_.file().handle(), client, status, room) != 0) room = 0;
   is_delegated_ = room != 0;
+  if (is_delegated_) {
+    size_ = status.size;
+    modified_ = nanoseconds_of(status.modified);
+    buffer_.set_written(*number_, size_, modified_);
+  }
   const std::lock_guard lock(mutex_);
+  if (state_ != State::renewing) return;
+  state_ = is_delegated_ ? State::held : State::ending;
   room_ = room;
-  held_ = held_ && room != 0;
+  end_ = size_;
 }
 
 void KeptFile::give_back(bool closes) {
   {
     const std::lock_guard lock(mutex_);
-    held_ = false;
+    state_ = State::ending;
   }
   const std::lock_guard turn(writing_);
   if (over_) return;
@@ -324,7 +345,7 @@ bool KeptFile::is_recalled() const {
 
 bool KeptFile::is_held() const {
   const std::lock_guard lock(mutex_);
-  return held_;
+  return state_ == State::held || state_ == State::renewing;
 }
 
 }  // namespace wherry::file::mount

@@ -24,11 +24,15 @@ namespace wherry::file::mount {
 ///
 /// States, and what leads from one to the next:
 ///
-///   asking -> held   ask: the server delegates the file
-///   asking -> over   ask: it does not
-///   held   -> ending give_back begins; a request has failed; the server does not know of the delegation any more.
-///                    Nothing more is kept
-///   ending -> over   give_back: all is written, or has failed, and the file is given back
+///   asking   -> held      ask: the server delegates the file
+///   asking   -> ending    ask: it does not
+///   held     -> renewing  renew: more than there was room for is to be kept
+///   renewing -> held      renew: the server has granted that
+///   renewing -> ending    renew: it has not
+///   any      -> ending    give_back begins; a request has failed; the server does not know of the delegation any more
+///   ending   -> over      give_back: all is written, or has failed, and the file is given back
+///
+/// Writes are kept while it is held and was not recalled: what is kept later could come too late.
 ///
 /// Threads: any. Calls that write to the server block as Host does, and go one after the other.
 class KeptFile {
@@ -52,7 +56,12 @@ class KeptFile {
 
   /// Once. False: nothing is to be kept.
   bool ask(std::uint64_t client, const Identity& identity, const std::string& name);
-  enum class Why : std::uint8_t { done, full, no_room, over };
+  enum class Why : std::uint8_t {
+    done,
+    full,     ///< of the memory, or of what may be kept of this file
+    no_room,  ///< that the server has granted; or this is being renewed
+    over      ///< nothing more is kept
+  };
   struct Kept {
     std::size_t bytes = 0;
     Why why = Why::done;
@@ -65,8 +74,9 @@ class KeptFile {
   /// @param begin  called before, with the end of the file
   static constexpr std::size_t kMostAppended = WriteBuffer::kPiece;
   Kept append(std::span<const std::byte> from, const Writer& by, const std::function<void(std::uint64_t)>& begin);
-  /// Writes what is kept, and asks whether more may be.
-  void renew(std::uint64_t client);
+  /// Writes what is kept, and asks whether more may be. Nothing is kept meanwhile.
+  /// @param wanted  bytes: if another call has asked meanwhile, and there is room for so many, nothing is done
+  void renew(std::uint64_t client, std::uint64_t wanted);
   /// One request. False: nothing is kept.
   bool write_some();
   /// All that was kept before.
@@ -85,6 +95,7 @@ class KeptFile {
   [[nodiscard]] bool is_held() const;
 
  private:
+  enum class State : std::uint8_t { asking, held, renewing, ending };
   struct Batch {
     std::uint64_t offset = 0;
     std::size_t bytes = 0;
@@ -96,6 +107,7 @@ class KeptFile {
     WriteBuffer::RecordNumber number{};
     Clock::time_point kept_at{};  ///< its first byte
   };
+  [[nodiscard]] Why may_keep() const;
   bool make_room_for_record();
   bool add_record(std::uint64_t offset, std::span<const std::byte> from);
   void count(Kept& kept, const Writer& by);
@@ -122,7 +134,7 @@ class KeptFile {
   bool over_ = false;
 
   mutable std::mutex mutex_;
-  bool held_ = false;
+  State state_ = State::asking;
   bool recalled_ = false;
   FileIdentity identity_{};
   std::optional<WriteBuffer::FileNumber> number_{};

@@ -118,7 +118,7 @@ std::size_t WriteBehind::write(NodeId node, OpenFile& file, std::uint64_t offset
     done += now.bytes;
     if (now.wakes) wake();
     if (now.why == KeptFile::Why::over) break;
-    if (now.why == KeptFile::Why::no_room) kept->renew(client_());
+    if (now.why == KeptFile::Why::no_room) kept->renew(client_(), 1);
     // The memory may be full of other files' writes.
     if (now.why == KeptFile::Why::full && !kept->write_some() && now.bytes == 0) break;
   }
@@ -139,7 +139,7 @@ bool WriteBehind::append(NodeId node, OpenFile& file, std::span<const std::byte>
     if (now.why == KeptFile::Why::done) return true;
     if (now.why == KeptFile::Why::over) break;
     if (now.why == KeptFile::Why::no_room && std::exchange(is_renewed, true)) break;
-    if (now.why == KeptFile::Why::no_room) kept->renew(client_());
+    if (now.why == KeptFile::Why::no_room) kept->renew(client_(), from.size());
     // The memory may be full of other files' writes.
     if (now.why == KeptFile::Why::full && !kept->write_some()) break;
   }

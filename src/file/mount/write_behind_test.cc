@@ -4,13 +4,17 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
+#include <future>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -155,23 +159,110 @@ TEST_F(KeptWrites, EachIsDueByItsOwnAgeHoweverManyRequestsTheyTake) {
   kept.give_back(false);
 }
 
-TEST_F(KeptWrites, WhatIsWrittenWithoutTheDelegationIsNoChangeByOthers) {
+/// One file that is asked for by hand.
+class OneKeptFile : public KeptWrites {
+ protected:
+  bool ask(KeptFile& kept) {
+    return kept.ask(system_.delegations().client(), system_.tree().nodes().identity(entry_.node).value(), "file");
+  }
+  static std::size_t keep(KeptFile& kept, std::uint64_t offset, std::string_view text) {
+    return kept.keep(offset, as_data(text)).bytes;
+  }
+
+  WriteBuffer buffer_{WriteBuffer::make(1 << 20)};
+};
+
+/// Stops the server's process for a scope.
+class Stopped {
+ public:
+  explicit Stopped(const ServedDirectory& served) : pid_(served.pid()) {
+    ::kill(pid_, SIGSTOP);
+    while (content_of("/proc/" + std::to_string(pid_) + "/stat").find(") T ") == std::string::npos)
+      std::this_thread::sleep_for(1ms);
+  }
+  Stopped(const Stopped&) = delete;
+  Stopped& operator=(const Stopped&) = delete;
+  ~Stopped() { ::kill(pid_, SIGCONT); }
+
+ private:
+  pid_t pid_;
+};
+
+TEST_F(OneKeptFile, WhatIsWrittenWithoutTheDelegationIsNoChangeByOthers) {
   wait_for_client();
-  Nodes& nodes = system_.tree().nodes();
-  WriteBuffer buffer(WriteBuffer::make(1 << 20));
-  KeptFile kept(buffer, nodes, entry_.node, *file_, 1 << 19);
-  ASSERT_TRUE(kept.ask(system_.delegations().client(), nodes.identity(entry_.node).value(), "file"));
-  ASSERT_EQ(kept.keep(0, as_data("kept")).bytes, 4U);
+  KeptFile kept(buffer_, system_.tree().nodes(), entry_.node, *file_, 1 << 19);
+  ASSERT_TRUE(ask(kept));
+  ASSERT_EQ(keep(kept, 0, "kept"), 4U);
   served_.kill();  // with it the delegation is gone
   EXPECT_TRUE(kept.write_some());
   ASSERT_EQ(content_of(path()), "kept");
   layout::FileStatus now{};
   ASSERT_EQ(file_->file().use()->status(file_->file().handle(), now), 0);
-  const auto left = buffer.left();
+  const auto left = buffer_.left();
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(left[0].size, now.size);
   EXPECT_EQ(left[0].modified, nanoseconds_of(now.modified));
   kept.give_back(false);
+}
+
+TEST_F(OneKeptFile, NothingIsKeptOnceItIsRecalled) {
+  wait_for_client();
+  KeptFile kept(buffer_, system_.tree().nodes(), entry_.node, *file_, 1 << 19);
+  ASSERT_TRUE(ask(kept));
+  ASSERT_EQ(keep(kept, 0, "kept"), 4U);
+  kept.recall();
+  EXPECT_EQ(keep(kept, 4, "late"), 0U);
+  EXPECT_EQ(kept.append(as_data("late"), {}, [](std::uint64_t) {}).why, KeptFile::Why::over);
+  kept.give_back(false);
+  EXPECT_EQ(content_of(path()), "kept");
+}
+
+TEST_F(OneKeptFile, NothingIsKeptWhileItIsRenewed) {
+  wait_for_client();
+  KeptFile kept(buffer_, system_.tree().nodes(), entry_.node, *file_, 1 << 19);
+  ASSERT_TRUE(ask(kept));
+  ASSERT_EQ(keep(kept, 0, "kept"), 4U);
+  std::future<void> renewed;
+  {
+    const Stopped server(served_);
+    renewed = std::async(std::launch::async, [&] { kept.renew(system_.delegations().client(), UINT64_MAX); });
+    while (!buffer_.left().at(0).sending) std::this_thread::yield();
+    EXPECT_EQ(keep(kept, 4, "early"), 0U);
+    EXPECT_TRUE(kept.is_held()) << "it is not to be given back";
+  }
+  renewed.get();
+  EXPECT_EQ(keep(kept, 4, ", more"), 6U);
+  EXPECT_EQ(kept.append(as_data(", end"), {}, [](std::uint64_t end) { EXPECT_EQ(end, 10U); }).bytes, 5U);
+  kept.give_back(false);
+  EXPECT_EQ(content_of(path()), "kept, more, end");
+}
+
+TEST_F(OneKeptFile, OneThatIsRenewedAlreadyIsNotRenewedAgain) {
+  wait_for_client();
+  KeptFile kept(buffer_, system_.tree().nodes(), entry_.node, *file_, 1 << 19);
+  ASSERT_TRUE(ask(kept));
+  ASSERT_EQ(keep(kept, 0, "kept"), 4U);
+  kept.renew(system_.delegations().client(), 1);
+  EXPECT_EQ(std::filesystem::file_size(path()), 0U) << "there was room";  // an open would wait for its end
+  kept.give_back(false);
+}
+
+TEST_F(OneKeptFile, NothingIsKeptOfAFileThatIsGivenBackWhileItIsAskedFor) {
+  wait_for_client();
+  KeptFile kept(buffer_, system_.tree().nodes(), entry_.node, *file_, 1 << 19);
+  std::future<bool> asked;
+  std::future<void> given_back;
+  {
+    const Stopped server(served_);
+    asked = std::async(std::launch::async, [&] { return ask(kept); });
+    while (buffer_.left().empty()) std::this_thread::yield();
+    given_back = std::async(std::launch::async, [&] { kept.give_back(false); });
+    // If it has not begun by then it comes later, and the test shows less.
+    std::this_thread::sleep_for(50ms);
+  }
+  (void)asked.get();
+  given_back.get();
+  EXPECT_EQ(keep(kept, 0, "lost"), 0U);
 }
 
 TEST_F(KeptWrites, AnOpenOfTheHostCallsTheFileBackOnce) {
