@@ -2,6 +2,7 @@
 #include "file/mount/attempts.hpp"
 
 #include <ctime>
+#include <utility>
 
 namespace wherry::file::mount {
 namespace {
@@ -13,6 +14,13 @@ constexpr std::uint64_t kNanoseconds = 1'000'000'000;
 ServedRequest& served_request() {
   static thread_local ServedRequest request;
   return request;
+}
+
+void when_answered(std::function<void()> call) {
+  if (served_request().number == 0)
+    call();
+  else
+    served_request().when_answered.push_back(std::move(call));
 }
 
 std::optional<std::uint64_t> Attempts::begin(std::uint64_t value) {
@@ -31,9 +39,9 @@ std::optional<std::uint64_t> Attempts::begin_rename(std::uint64_t moved, const K
 }
 
 void Attempts::end() {
-  ServedRequest& request = served_request();
+  const ServedRequest request = std::exchange(served_request(), {});
   if (request.begun) KeptState::Batch(kept_).add(layout::KeptWord::ended, request.number);
-  request = {};
+  for (const auto& call : request.when_answered) call();
 }
 
 std::uint64_t Attempts::now() {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <unordered_map>
+#include <vector>
 
 #include "file/mount/kept_state.hpp"
 
@@ -14,8 +16,13 @@ struct ServedRequest {
   std::uint64_t number = 0;  ///< 0: none
   bool repeated = false;     ///< an earlier daemon has read it, and may have done what it asks for
   bool begun = false;        ///< Attempts keeps something of it
+  std::vector<std::function<void()>> when_answered{};  ///< of `when_answered`
 };
 ServedRequest& served_request();
+
+/// Calls `call` once the kernel has the answer to the request that this thread serves, or at once if it serves none.
+/// For what is kept of an answer: if the daemon is killed before that, the answer has reached no program.
+void when_answered(std::function<void()> call);
 
 /// Calls that must not be done twice. Before such a call something is kept that tells later whether it was done: a
 /// daemon that is sent the request of one that was killed compares it with the server's files.
@@ -33,7 +40,7 @@ class Attempts {
   /// The same of a rename.
   /// @param moved  tells what is to be renamed
   std::optional<std::uint64_t> begin_rename(std::uint64_t moved, const KeptSnapshot::Renaming& renaming);
-  /// The request is answered.
+  /// The request is answered: calls what waits for that.
   void end();
 
   /// By the coarse clock of this kernel, that stamps its files.

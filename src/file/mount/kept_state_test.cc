@@ -14,6 +14,7 @@
 #include <optional>
 #include <string>
 
+#include "file/mount/attempts.hpp"
 #include "file/mount/deferred_errors.hpp"
 #include "file/mount/kept_descriptors.hpp"
 #include "file/mount/layout/kept_descriptors.hpp"
@@ -103,18 +104,20 @@ TEST_F(KeptStateTest, ALogThatHasGrownIsWrittenAnewAndLosesNothing) {
   EXPECT_GE(left.number(KeptWord::last_node), static_cast<std::uint64_t>(kMany));
 }
 
+constexpr layout::KeptOpen kOpened{.head = {},
+                                   .number = 3,
+                                   .node = 9,
+                                   .request = 1,
+                                   .device = 0,
+                                   .file_system = 0,
+                                   .flags = 2,
+                                   .mode = 1,
+                                   .backing = 0,
+                                   .errors = 0};
+
 TEST_F(KeptStateTest, TheNextDaemonTellsOfErrorsThatThisOneHasNotToldOf) {
   KeptState state(memory);
-  KeptState::Batch(&state).add_open({.head = {},
-                                     .number = 3,
-                                     .node = 9,
-                                     .request = 1,
-                                     .device = 0,
-                                     .file_system = 0,
-                                     .flags = 2,
-                                     .mode = 1,
-                                     .backing = 0,
-                                     .errors = 0});
+  KeptState::Batch(&state).add_open(kOpened);
   DeferredErrors errors;
   errors.keep_in(&state, 3);
   errors.note(ENOSPC);
@@ -125,6 +128,33 @@ TEST_F(KeptStateTest, TheNextDaemonTellsOfErrorsThatThisOneHasNotToldOf) {
   EXPECT_EQ(state.load().open.at(3).errors, static_cast<std::uint32_t>(EIO) << 16);
   EXPECT_EQ(next.take_for_sync(), EIO);
   EXPECT_EQ(state.load().open.at(3).errors, 0U);
+}
+
+TEST_F(KeptStateTest, AnErrorIsToldAgainIfTheDaemonIsKilledBeforeItsAnswer) {
+  KeptState state(memory);
+  KeptState::Batch(&state).add_open(kOpened);
+  Attempts attempts(&state);
+  const auto left = [&] { return state.load().open.at(3).errors; };
+  DeferredErrors errors;
+  errors.keep_in(&state, 3);
+  for (const int error : {ENOSPC, EIO}) {
+    errors.note(error);
+    served_request() = {.number = 5};
+    EXPECT_EQ(errors.take(), error);
+    EXPECT_EQ(errors.take(), 0) << "once";
+    DeferredErrors next;
+    next.keep_in(nullptr, 3, left());
+    EXPECT_EQ(next.take(), error);
+    attempts.end();
+    EXPECT_EQ(left(), 0U);
+  }
+  errors.note(ENOSPC);
+  served_request() = {.number = 6};
+  EXPECT_EQ(errors.take(), ENOSPC);
+  errors.note(EIO);
+  EXPECT_EQ(left(), static_cast<std::uint32_t>(ENOSPC));
+  attempts.end();
+  EXPECT_EQ(left(), static_cast<std::uint32_t>(EIO)) << "one that came meanwhile";
 }
 
 /// A file that is renamed to and fro has one of two names, at whatever instruction the process is killed.

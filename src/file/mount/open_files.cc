@@ -146,7 +146,8 @@ void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
   if (!file->is_settled() && std::ranges::none_of(others, is_settled)) tree_.drop(node, Kept::attributes);
   file->settle();
   file->set_number(tree_.next_number());
-  file->errors().keep_in(tree_.kept(), file->number(), file->errors().untold());
+  const std::uint32_t untold = file->errors().untold();
+  file->errors().keep_in(tree_.kept(), file->number(), untold);
   const auto& backing = file->backing();
   KeptState::Batch(tree_.kept())
       .add_open({.head = {},
@@ -158,7 +159,7 @@ void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
                  .flags = file->flags(),
                  .mode = file->mode(),
                  .backing = backing == nullptr ? 0 : backing->number(),
-                 .errors = file->errors().untold()});
+                 .errors = untold});
   tree_.keep_runs(file->file(), file->number());
   numbered_.add(file->number(), file);
   tree_.nodes().add_open(node, file);
