@@ -74,6 +74,24 @@ def test_a_disk_that_others_fill_is_told_of(tmp_path, told_by):
             assert failed.value.errno == errno.ENOSPC
             os.unlink(root / "filler")
             os.pwrite(file, bytes(BLOCK), 1 << 20)
+            if told_by in ("write", "close"):  # which the kernel may have dropped
+                assert error_of(lambda: os.fsync(file)) == errno.ENOSPC
+            os.fsync(file)
+            os.close(file)
+
+
+@pytest.mark.parametrize("script", ["import os, sys; os.fstat(int(sys.argv[1]))", "import os"], ids=["looks", "exits"])
+def test_an_error_is_told_though_another_process_with_the_descriptor_exits(tmp_path, script):
+    with mounted("-t", "tmpfs", "-o", "size=4M", "small", tmp_path / "root") as root:
+        with served(tmp_path) as (server, _, _, here):
+            file = opened(here / "file")
+            write_until_kept(file, root / "file")
+            with stopped(server.process):
+                assert os.pwrite(file, bytes(BLOCK), 1 << 20) == BLOCK
+                fill_up(root)
+            # Its exit closes the descriptor, and nobody hears of that.
+            subprocess.run([sys.executable, "-c", script, str(file)], pass_fds=[file], check=True)
+            assert error_of(lambda: os.fsync(file)) == errno.ENOSPC
             os.fsync(file)
             os.close(file)
 

@@ -9,69 +9,105 @@ namespace wherry::file::mount {
 namespace {
 
 constexpr unsigned kShift = 16;
-constexpr std::uint32_t kMask = (std::uint32_t{1} << kShift) - 1;
+constexpr std::uint32_t kTold = layout::kKeptErrorTold;
+constexpr std::uint32_t kMask = kTold - 1;
+static_assert(kTold == std::uint32_t{1} << (kShift - 1));
 
 }  // namespace
+
+std::uint32_t DeferredErrors::Errors::word() const {
+  return static_cast<std::uint32_t>(own) | (is_told ? kTold : 0) | static_cast<std::uint32_t>(other) << kShift;
+}
 
 void DeferredErrors::keep_in(KeptState* state, std::uint64_t number, std::uint32_t left) {
   shared_->state = state;
   shared_->number = number;
-  shared_->now = {.own = static_cast<int>(left & kMask), .other = static_cast<int>(left >> kShift)};
+  shared_->now = {
+      .own = static_cast<int>(left & kMask), .other = static_cast<int>(left >> kShift), .is_told = (left & kTold) != 0};
   shared_->kept = shared_->now;
-  shared_->any.store(left != 0, std::memory_order_relaxed);
+  shared_->any.store(shared_->now.any(), std::memory_order_relaxed);
 }
 
-void DeferredErrors::note(int error) { note(&Errors::own, error); }
-
-void DeferredErrors::note_other(int error) { note(&Errors::other, error); }
-
-void DeferredErrors::note(int Errors::* which, int error) {
-  if (error == 0) return;
+template <class Note>
+void DeferredErrors::note(Note into) {
   const std::lock_guard lock(shared_->mutex);
-  for (Errors* const errors : {&shared_->now, &shared_->kept}) {
-    if (errors->*which == 0) errors->*which = error;
-  }
-  shared_->any.store(true, std::memory_order_relaxed);
+  into(shared_->now);
+  into(shared_->kept);
+  shared_->any.store(shared_->now.any(), std::memory_order_relaxed);
   shared_->keep();
 }
 
-int DeferredErrors::take() { return take(false); }
+void DeferredErrors::note(int error) {
+  if (error == 0) return;
+  note([error](Errors& errors) {
+    if (errors.own != 0 && !errors.is_told) return;
+    errors.own = error;
+    errors.is_told = false;
+  });
+}
 
-int DeferredErrors::take_for_sync() { return take(true); }
+void DeferredErrors::note_other(int error) {
+  if (error == 0) return;
+  note([error](Errors& errors) {
+    if (errors.other == 0) errors.other = error;
+  });
+}
 
-int DeferredErrors::take(bool others) {
+template <class Take>
+int DeferredErrors::take(Take from) {
   if (!shared_->any.load(std::memory_order_relaxed)) return 0;
   int error = 0;
   {
     const std::lock_guard lock(shared_->mutex);
-    Errors& now = shared_->now;
-    const int other = others ? std::exchange(now.other, 0) : 0;
-    const int own = std::exchange(now.own, 0);
-    error = own != 0 ? own : other;
+    error = from(shared_->now);
     if (error == 0) return 0;
-    shared_->any.store(now.other != 0, std::memory_order_relaxed);
+    shared_->any.store(shared_->now.any(), std::memory_order_relaxed);
     ++shared_->telling;
   }
   when_answered([shared = shared_] { shared->finish(); });
   return error;
 }
 
+int DeferredErrors::take_for_write() {
+  return take([](Errors& errors) {
+    const bool is_new = errors.own != 0 && !errors.is_told;
+    errors.is_told = errors.own != 0;
+    return is_new ? errors.own : 0;
+  });
+}
+
+int DeferredErrors::take_for_close() {
+  return take([](Errors& errors) {
+    errors.is_told = errors.own != 0;
+    return errors.own;
+  });
+}
+
+int DeferredErrors::take_for_sync() {
+  return take([](Errors& errors) {
+    const Errors all = std::exchange(errors, {});
+    return all.own != 0 ? all.own : all.other;
+  });
+}
+
+int DeferredErrors::take_last() {
+  return take([](Errors& errors) { return std::exchange(errors, {}).own; });
+}
+
 int DeferredErrors::pending() const {
   const std::lock_guard lock(shared_->mutex);
-  return shared_->now.own;
+  return shared_->now.is_told ? 0 : shared_->now.own;
 }
 
 std::uint32_t DeferredErrors::untold() const {
   const std::lock_guard lock(shared_->mutex);
-  return static_cast<std::uint32_t>(shared_->kept.own) | static_cast<std::uint32_t>(shared_->kept.other) << kShift;
+  return shared_->kept.word();
 }
 
 /// With the lock.
 void DeferredErrors::Shared::keep() const {
   KeptState::Batch batch(state);
-  if (state == nullptr) return;
-  batch.add(layout::KeptWord::failed, number,
-            static_cast<std::uint32_t>(kept.own) | static_cast<std::uint32_t>(kept.other) << kShift);
+  if (state != nullptr) batch.add(layout::KeptWord::failed, number, kept.word());
 }
 
 /// While another call is not answered its error stays, too.

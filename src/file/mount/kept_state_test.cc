@@ -124,9 +124,20 @@ TEST_F(KeptStateTest, TheNextDaemonTellsOfErrorsThatThisOneHasNotToldOf) {
   errors.note_other(EIO);
   DeferredErrors next;
   next.keep_in(&state, 3, state.load().open.at(3).errors);
-  EXPECT_EQ(next.take(), ENOSPC);
-  EXPECT_EQ(state.load().open.at(3).errors, static_cast<std::uint32_t>(EIO) << 16);
-  EXPECT_EQ(next.take_for_sync(), EIO);
+  EXPECT_EQ(next.take_for_write(), ENOSPC);
+  EXPECT_EQ(next.take_for_write(), 0) << "once";
+  DeferredErrors third;
+  third.keep_in(&state, 3, state.load().open.at(3).errors);
+  EXPECT_EQ(third.take_for_write(), 0) << "once";
+  EXPECT_EQ(third.take_for_close(), ENOSPC) << "the kernel may have dropped it";
+  EXPECT_EQ(third.take_for_close(), ENOSPC) << "that, too";
+  EXPECT_EQ(third.take_for_sync(), ENOSPC);
+  EXPECT_EQ(third.take_for_sync(), 0) << "once";
+  EXPECT_EQ(third.take_for_close(), 0);
+  EXPECT_EQ(state.load().open.at(3).errors, 0U);
+  third.note_other(EIO);
+  EXPECT_EQ(third.take_for_close(), 0);
+  EXPECT_EQ(third.take_for_sync(), EIO);
   EXPECT_EQ(state.load().open.at(3).errors, 0U);
 }
 
@@ -137,20 +148,23 @@ TEST_F(KeptStateTest, AnErrorIsToldAgainIfTheDaemonIsKilledBeforeItsAnswer) {
   const auto left = [&] { return state.load().open.at(3).errors; };
   DeferredErrors errors;
   errors.keep_in(&state, 3);
-  for (const int error : {ENOSPC, EIO}) {
-    errors.note(error);
+  const auto told_by = [&](int (DeferredErrors::*take)(), int error) {
     served_request() = {.number = 5};
-    EXPECT_EQ(errors.take(), error);
-    EXPECT_EQ(errors.take(), 0) << "once";
+    EXPECT_EQ((errors.*take)(), error);
     DeferredErrors next;
     next.keep_in(nullptr, 3, left());
-    EXPECT_EQ(next.take(), error);
+    EXPECT_EQ((next.*take)(), error);
     attempts.end();
-    EXPECT_EQ(left(), 0U);
-  }
+  };
+  errors.note(ENOSPC);
+  told_by(&DeferredErrors::take_for_write, ENOSPC);
+  EXPECT_EQ(left(), ENOSPC | layout::kKeptErrorTold);
+  told_by(&DeferredErrors::take_for_close, ENOSPC);
+  told_by(&DeferredErrors::take_for_sync, ENOSPC);
+  EXPECT_EQ(left(), 0U);
   errors.note(ENOSPC);
   served_request() = {.number = 6};
-  EXPECT_EQ(errors.take(), ENOSPC);
+  EXPECT_EQ(errors.take_for_sync(), ENOSPC);
   errors.note(EIO);
   EXPECT_EQ(left(), static_cast<std::uint32_t>(ENOSPC));
   attempts.end();

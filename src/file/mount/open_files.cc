@@ -184,7 +184,7 @@ Result OpenFiles::read(NodeId node, OpenFile& file, std::uint64_t offset, std::s
 Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from, Write how,
                         const Writer& by) {
   if (how != Write::page) {
-    if (const int error = file.errors().take(); error != 0) return Result::failure(error);
+    if (const int error = file.errors().take_for_write(); error != 0) return Result::failure(error);
   }
   // Under the server's kernel its descriptors are used, without a request.
   const bool keeps = !file.synchronises() && !tree_.hosts().lends();
@@ -267,7 +267,7 @@ int OpenFiles::flush(NodeId node, OpenFile& file) {
   if (!file.writes()) return 0;
   const int ended = end_write_tickets(file);
   tree_.write_behind().settle(node);
-  const int error = file.errors().take();
+  const int error = file.errors().take_for_close();
   const int lost = error != 0 ? error : file.file().use()->check_loss(file.file().handle());
   return lost != 0 ? lost : ended;
 }

@@ -49,7 +49,7 @@ void WriteBehind::stop() {
 }
 
 void WriteBehind::log_errors(NodeId node, OpenFile& file) {
-  const int error = file.errors().take();
+  const int error = file.errors().take_last();
   if (error == 0) return;
   log::write(log::Level::error, "wherry mount: writes to " + printable(nodes_.path(node).value_or("a removed file")) +
                                     " are lost: " + std::system_category().message(error));

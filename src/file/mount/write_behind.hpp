@@ -45,7 +45,7 @@ class WriteBehind {
   /// @param client  the number by which the server tells this mount of recalls, 0 while there is none
   /// Throws std::system_error.
   void start(std::function<std::uint64_t()> client);
-  /// Writes all, and logs errors that no call has told of. Nothing is kept any more.
+  /// Writes all, and logs errors that no fsync has told of. Nothing is kept any more.
   void stop();
 
   /// Keeps a write, or the beginning of it. Fewer bytes: the rest is to be written by the caller; nothing that was kept
@@ -65,7 +65,7 @@ class WriteBehind {
   /// The same of a handle that is closed next.
   void close(NodeId node, const OpenFile& file);
 
-  /// Errors that no call has told of, and none will.
+  /// Errors that no fsync has told of, and none will.
   void log_errors(NodeId node, OpenFile& file);
 
   /// Whether writes to the file are kept, and its mode has no set-user-ID or set-group-ID bits.

@@ -289,7 +289,7 @@ TEST_F(KeptWrites, AFileThatWasGivenBackBeforeItWasAskedForIsNotKept) {
   EXPECT_TRUE(native.valid()) << std::strerror(errno);
 }
 
-TEST_F(KeptWrites, AnErrorIsToldOnceByTheNextWriteOrFlushAndByASyncOfOthers) {
+TEST_F(KeptWrites, AnErrorIsToldByTheNextWriteAndByClosesUntilASyncTellsItAndByASyncOfOthers) {
   OpenFile* other = nullptr;
   ASSERT_EQ(system_.files().open(entry_.node, O_RDWR, other), 0);
   file_->errors().note(ENOSPC);
@@ -300,6 +300,11 @@ TEST_F(KeptWrites, AnErrorIsToldOnceByTheNextWriteOrFlushAndByASyncOfOthers) {
   EXPECT_EQ(system_.files().write(entry_.node, *file_, 0, {}, OpenFiles::Write::page).error, 0);
   EXPECT_EQ(system_.files().write(entry_.node, *file_, 0, {}, OpenFiles::Write::kept).error, ENOSPC);
   write(0, "again");
+  EXPECT_EQ(system_.files().flush(entry_.node, *file_), ENOSPC);
+  EXPECT_EQ(system_.files().flush(entry_.node, *file_), ENOSPC);
+  EXPECT_EQ(system_.files().sync(entry_.node, *file_, false), ENOSPC);
+  EXPECT_EQ(system_.files().sync(entry_.node, *file_, false), 0);
+  EXPECT_EQ(system_.files().flush(entry_.node, *file_), 0);
   system_.files().close(entry_.node, other);
 }
 

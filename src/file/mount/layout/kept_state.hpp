@@ -15,7 +15,7 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kKeptVersion = 1;
+inline constexpr std::uint32_t kKeptVersion = 2;
 /// In place of the version: a half is full, and what follows is not kept.
 inline constexpr std::uint32_t kKeptFull = 0xFFFFFFFF;
 inline constexpr std::uint64_t kKeptPage = 4096;
@@ -91,6 +91,9 @@ struct KeptName {
 };
 static_assert(sizeof(KeptName) == 24 && offsetof(KeptName, node) == 16);
 
+/// Of KeptOpen::errors, in the lower half: a write or close has told of it, and the kernel may have dropped that.
+inline constexpr std::uint32_t kKeptErrorTold = 1U << 15;
+
 struct KeptOpen {
   KeptHead head;
   std::uint64_t number;
@@ -101,8 +104,8 @@ struct KeptOpen {
   std::uint32_t flags;       ///< kFileOpen...
   std::uint32_t mode;        ///< of the file
   std::int32_t backing;      ///< the kernel's number of what it moves the data by; 0: it does not
-  std::uint32_t errors;  ///< of writes that were acknowledged before, and that no call has told of: of its own in the
-                         ///< lower half, of other open files in the upper one
+  std::uint32_t errors;  ///< of writes that were acknowledged before, and that no fsync has told of: of its own in the
+                         ///< lower half, with kKeptErrorTold; of other open files in the upper one
 };
 static_assert(sizeof(KeptOpen) == 64 && offsetof(KeptOpen, file_system) == 40 && offsetof(KeptOpen, backing) == 56);
 
