@@ -103,6 +103,24 @@ def test_writes_that_were_kept_are_written_by_the_next_daemon(tmp_path, flags):
             assert (server.root / "file").read_bytes() == content
 
 
+def test_kept_writes_go_to_their_file_under_the_name_that_is_left(tmp_path):
+    need_leases(tmp_path)
+    (tmp_path / "root").mkdir()
+    with Server(tmp_path / "root", "--no-lend") as server:
+        mount = Mount(server, tmp_path / "here")
+        with mount as here:
+            file = os.open(here / "file", os.O_WRONLY | os.O_CREAT, 0o644)
+            os.link(here / "file", here / "second")
+            content = write_until_kept(file, server.root / "file")
+            os.unlink(here / "second")
+            server.process.send_signal(signal.SIGSTOP)
+            assert os.pwrite(file, b"kept", len(content)) == 4
+            mount.kill_daemon()
+            server.process.send_signal(signal.SIGCONT)
+            os.close(file)
+            assert (server.root / "file").read_bytes() == content + b"kept"
+
+
 APPENDS = """
 import os, sys
 file = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -162,7 +162,6 @@ void HostLink::settle_rename(const Renaming& renaming, bool is_made) {
   if (lock.owns_lock()) apply_noted_renames();
 }
 
-/// Under which a file may be found by now that had the name when its opening began.
 std::vector<std::string> HostLink::later_names(const std::string& name) {
   std::vector<std::string> names;
   std::string later = name;

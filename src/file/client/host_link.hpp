@@ -142,6 +142,8 @@ class HostLink {
   void erase(const std::shared_ptr<File>& file);
   /// Before a name is added or used: a later file of an old name must not follow.
   void apply_noted_renames();
+  /// Under which a file may be found by now that had the name before the renames that are noted or under way.
+  [[nodiscard]] std::vector<std::string> later_names(const std::string& name);
   /// Asks for a rename, and renames what is open.
   int rename(const Asked& asked, Renaming renaming);
   /// Sends, and receives by `receive`, which returns an errno value, or nothing if the connection broke. If it broke,
@@ -164,7 +166,6 @@ class HostLink {
   void begin_run(File& file);
   bool reopen(File& file);
   bool adopt(File& file);
-  [[nodiscard]] std::vector<std::string> later_names(const std::string& name);
   std::optional<bool> reopen(File& file, const std::string& name);
   std::optional<layout::FileAnswer> ask_past_leases(const layout::FileRequest& request, const std::string& name,
                                                     layout::FileStatus& status);

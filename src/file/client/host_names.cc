@@ -83,6 +83,11 @@ void HostNames::settle_rename(std::string_view from, std::string_view to, std::u
   link_.settle_rename({from, to, (flags & layout::kFileRenameExchange) != 0}, is_made);
 }
 
+std::vector<std::string> HostNames::later_names(std::string_view name) {
+  const std::lock_guard lock(link_.mutex());
+  return link_.later_names(std::string(name));
+}
+
 int HostNames::link(std::string_view from, std::string_view to) { return call(FileCall::link, from, to); }
 
 int HostNames::symlink(std::string_view name, std::string_view target) { return call(FileCall::symlink, name, target); }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "file/client/host_link.hpp"
 
@@ -36,6 +37,8 @@ class HostNames {
   /// the server is started again. As of HostLink.
   void settle_rename(std::string_view from, std::string_view to, std::uint32_t flags, bool is_made);
   void announce_rename(std::string_view from, std::string_view to, std::uint32_t flags);
+  /// Where renames that were announced or noted so lead a name: other names by which its file may be found by now.
+  [[nodiscard]] std::vector<std::string> later_names(std::string_view name);
   int link(std::string_view from, std::string_view to);
   int symlink(std::string_view name, std::string_view target);
   int read_link(std::string_view name, std::string& target);

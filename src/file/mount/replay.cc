@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "file/wire/status.hpp"
 
@@ -88,22 +89,64 @@ int write_records(WriteBuffer& buffer, LeftFile& left, Host& host, Host::Handle 
   return 0;
 }
 
-/// The records that are written are removed.
-Replayed write_left(WriteBuffer& buffer, LeftFile& left, Host& host) {
-  Replayed replayed{.name = left.name, .identity = left.identity};
+/// Under which the file may be found: its own name may have been changed or removed since it was noted.
+std::vector<std::string> names_of(const LeftFile& left, Host& host, const LaterNames& later) {
+  std::vector<std::string> names;
+  if (later) names = later(left.identity);
+  names.push_back(left.name);
+  for (std::size_t i = 0, known = names.size(); i < known; ++i) {
+    for (std::string& name : host.names().later_names(names[i])) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+struct Opened {
+  int error = ESTALE;  ///< no name leads to the file
+  Host::Opened file{};
+  bool reads = false;
+};
+
+/// A name that leads to another file is not opened: that could be waited for.
+Opened open_left(const LeftFile& left, Host& host, const std::string& name) {
+  layout::FileStatus there{};
+  const auto error_of = [](int error) {
+    return error == ENOENT || error == ENOTDIR || error == ELOOP ? ESTALE : error;
+  };
+  if (const int error = host.names().status(name, false, there); error != 0) return {.error = error_of(error)};
+  if (!is_same_file(identity_of(there), left.identity)) return {};
   const std::uint32_t flags =
       layout::kFileOpenWrite | layout::kFileOpenNoFollow | (left.appends ? layout::kFileOpenAppend : 0);
-  Host::Opened opened = host.open(left.name, flags | layout::kFileOpenRead);
-  const bool reads = opened.error != EACCES;
-  if (!reads) opened = host.open(left.name, flags);
-  const bool is_gone = opened.error == ENOENT || opened.error == ENOTDIR || opened.error == ELOOP;
-  replayed.error = is_gone ? ESTALE : opened.error;
+  Opened opened{.file = host.open(name, flags | layout::kFileOpenRead)};
+  opened.reads = opened.file.error != EACCES;
+  if (!opened.reads) opened.file = host.open(name, flags);
+  opened.error = error_of(opened.file.error);
+  if (opened.error != 0 || is_same_file(identity_of(opened.file.status), left.identity)) return opened;
+  (void)host.close(opened.file.handle);  // nothing was written by it
+  return {};
+}
+
+/// Another error than ESTALE is the one to tell.
+Opened open_left(const LeftFile& left, Host& host, const LaterNames& names) {
+  Opened failed;
+  for (const std::string& name : names_of(left, host, names)) {
+    Opened opened = open_left(left, host, name);
+    if (opened.error == 0) return opened;
+    if (opened.error != ESTALE) failed = opened;
+  }
+  return failed;
+}
+
+/// The records that are written are removed.
+Replayed write_left(WriteBuffer& buffer, LeftFile& left, Host& host, const LaterNames& names) {
+  Replayed replayed{.name = left.name, .identity = left.identity};
+  const Opened opened = open_left(left, host, names);
+  replayed.error = opened.error;
   if (opened.error != 0) return replayed;
-  const bool begun = reads && has_begun(buffer, left, host, opened.handle);
-  if (!is_same_file(identity_of(opened.status), left.identity) || !is_unchanged(buffer, left, opened.status, begun))
-    replayed.error = ESTALE;
-  if (replayed.error == 0) replayed.error = write_records(buffer, left, host, opened.handle, replayed.bytes);
-  if (const int error = host.close(opened.handle); replayed.error == 0) replayed.error = error;
+  const Host::Handle handle = opened.file.handle;
+  const bool begun = opened.reads && has_begun(buffer, left, host, handle);
+  if (!is_unchanged(buffer, left, opened.file.status, begun)) replayed.error = ESTALE;
+  if (replayed.error == 0) replayed.error = write_records(buffer, left, host, handle, replayed.bytes);
+  if (const int error = host.close(handle); replayed.error == 0) replayed.error = error;
   return replayed;
 }
 
@@ -114,11 +157,12 @@ bool is_same_file(Identity one, const Identity& other) {
   return one == other;
 }
 
-std::vector<Replayed> replay(WriteBuffer& left, Host& host, const std::function<void(const Replayed&)>& tell) {
+std::vector<Replayed> replay(WriteBuffer& left, Host& host, const std::function<void(const Replayed&)>& tell,
+                             const LaterNames& names) {
   std::vector<Replayed> all;
   for (LeftFile& file : left.left()) {
     if (!file.records.empty()) {
-      all.push_back(write_left(left, file, host));
+      all.push_back(write_left(left, file, host, names));
       if (tell) tell(all.back());
     }
     // First: a part of what is lost is not to be written by the next daemon if this one is killed.

@@ -23,8 +23,14 @@ struct Replayed {
 /// The same, whatever their types.
 [[nodiscard]] bool is_same_file(Identity one, const Identity& other);
 
-/// Writes to the server what such a mount left, and empties the memory. Blocks as Host does.
+/// The names that a file has by now as far as is known, the likeliest first.
+using LaterNames = std::function<std::vector<std::string>(const Identity&)>;
+
+/// Writes to the server what such a mount left, and empties the memory. A file is looked for under the names that are
+/// given, under the one that was noted, and where renames lead these that the host has been announced. Blocks as Host
+/// does.
 /// @param tell  of each file, before the memory forgets it
-std::vector<Replayed> replay(WriteBuffer& left, Host& host, const std::function<void(const Replayed&)>& tell = {});
+std::vector<Replayed> replay(WriteBuffer& left, Host& host, const std::function<void(const Replayed&)>& tell = {},
+                             const LaterNames& names = {});
 
 }  // namespace wherry::file::mount

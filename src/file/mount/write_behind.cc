@@ -15,16 +15,28 @@
 namespace wherry::file::mount {
 
 void WriteBehind::replay(Host& host) {
-  mount::replay(buffer_, host, [this](const Replayed& one) {
+  const auto for_each_node = [this](const Identity& identity, auto call) {
+    for (const NodeId node : nodes_.open_nodes()) {
+      if (is_same_file(nodes_.identity(node).value_or(Identity()), identity)) call(node);
+    }
+  };
+  const auto tell = [&](const Replayed& one) {
     if (one.error == 0) return;
     log::write(log::Level::error, "wherry mount: writes to " + printable(one.name) +
                                       " that an earlier daemon had kept" +
                                       " are lost: " + std::system_category().message(one.error));
-    for (const NodeId node : nodes_.open_nodes()) {
-      if (!is_same_file(nodes_.identity(node).value_or(Identity()), one.identity)) continue;
+    for_each_node(one.identity, [&](NodeId node) {
       for (const auto& file : nodes_.open_files(node)) file->errors().note(one.error);
-    }
-  });
+    });
+  };
+  const auto names = [&](const Identity& identity) {
+    std::vector<std::string> known;
+    for_each_node(identity, [&](NodeId node) {
+      if (auto path = nodes_.path(node)) known.push_back(*std::move(path));
+    });
+    return known;
+  };
+  mount::replay(buffer_, host, tell, names);
 }
 
 void WriteBehind::start(std::function<std::uint64_t()> client) {

@@ -223,6 +223,26 @@ TEST_F(Replaying, DoesNotWriteToAnotherFileOfTheName) {
   EXPECT_EQ(replay(buffer_, host_).at(0).error, ESTALE);
 }
 
+TEST_F(Replaying, FindsTheFileByTheNameThatItHasByNow) {
+  keep(0, "CARD");
+  std::filesystem::rename(path(), served_.root() / "moved");
+  std::ofstream(path()) << "content";  // another one
+  EXPECT_EQ(
+      replay(buffer_, host_, {}, [](const Identity&) { return std::vector<std::string>{"gone", "moved"}; }).at(0).error,
+      0);
+  EXPECT_EQ(content_of(served_.root() / "moved"), "CARDent");
+  EXPECT_EQ(content_of(path()), "content");
+}
+
+TEST_F(Replaying, FindsTheFileByTheNameOfARenameThatIsUnderWay) {
+  keep(0, "CARD");
+  host_.names().announce_rename("file", "moved", 0);
+  std::filesystem::rename(path(), served_.root() / "moved");
+  EXPECT_EQ(replay(buffer_, host_).at(0).error, 0);
+  EXPECT_EQ(content_of(served_.root() / "moved"), "CARDent");
+  host_.names().settle_rename("file", "moved", 0, false);
+}
+
 TEST_F(Replaying, RepeatsWhatWasOnItsWay) {
   const auto file = keep(7, " and more");
   buffer_.set_sending(file, true);
