@@ -77,6 +77,7 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
   const std::lock_guard lock(mutex_);
   Kept kept;
   if (const Why why = may_keep(); why != Why::done) return {.why = why};
+  note_writer(by);
   const std::size_t asked = from.size();
   from = from.first(std::min<std::uint64_t>(asked, room_));
   const auto goes_on = [&](WriteBuffer::RecordNumber last) {
@@ -91,7 +92,7 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
     kept.bytes += piece.size();
   }
   end_ = std::max(end_, offset + kept.bytes);
-  count(kept, by);
+  count(kept);
   if (kept.bytes < asked) kept.why = kept.bytes < from.size() ? Why::full : Why::no_room;
   return kept;
 }
@@ -104,6 +105,7 @@ KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& b
   if (const Why why = may_keep(); why != Why::done) return {.why = why};
   if (from.size() > room_) return {.why = Why::no_room};
   if (bytes_ + from.size() > most_) return {.why = Why::full};
+  note_writer(by);
   begin(end_);
   const bool goes_on = is_open_ended_ && !records_.empty() &&
                        buffer_.data(records_.back().number).size() + from.size() <= WriteBuffer::kPiece;
@@ -113,7 +115,7 @@ KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& b
     return {.why = Why::full};
   kept.bytes = from.size();
   end_ += from.size();
-  count(kept, by);
+  count(kept);
   return kept;
 }
 
@@ -138,8 +140,15 @@ std::uint32_t KeptFile::drops_by(const Writer& by) {
   return last_drops_;
 }
 
-void KeptFile::count(Kept& kept, const Writer& by) {
-  if (kept.bytes != 0) drops_ |= drops_by(by);
+/// Before its write is kept: the next daemon drops the bits, too.
+void KeptFile::note_writer(const Writer& by) {
+  const std::uint32_t drops = drops_by(by);
+  if ((drops & ~drops_) == 0) return;
+  drops_ |= drops;
+  buffer_.set_drops(*number_, sent_drops_ | drops_);
+}
+
+void KeptFile::count(Kept& kept) {
   const bool is_first = bytes_ == 0 && kept.bytes != 0;
   kept.wakes = is_first || (bytes_ < kSentFrom && bytes_ + kept.bytes >= kSentFrom);
   bytes_ += kept.bytes;
@@ -160,7 +169,9 @@ KeptFile::Batch KeptFile::next_batch() {
     batch.bytes += data.size();
     ++batch.records;
   }
+  if (batch.records == 0) return batch;
   batch.drops = drops_;
+  sent_drops_ = drops_;
   if (batch.records == records_.size()) {
     is_open_ended_ = false;
     drops_ = 0;
@@ -203,6 +214,8 @@ bool KeptFile::write_batch() {
     }
     bytes_ -= batch.bytes;
     written_ += batch.bytes;
+    sent_drops_ = 0;
+    buffer_.set_drops(*number_, drops_);
   }
   buffer_.set_sending(*number_, false);
   return true;
@@ -231,17 +244,19 @@ int KeptFile::send(const Batch& batch) {
     size_ = std::max(size_, batch.offset + done);
     if (written.modified != 0) modified_ = written.modified;
   }
-  if (!is_delegated_) note_status();
+  if (!is_delegated_) note_status(batch.drops);
   return 0;
 }
 
-/// After requests whose answers do not tell the time of modification. The next daemon would take what they have written
-/// for a change by others. Without an answer it does.
-void KeptFile::note_status() {
+/// After requests whose answers do not tell the time of modification, and that leave set-user-ID bits. The next daemon
+/// would take what they have written for a change by others. Without an answer it does.
+void KeptFile::note_status(std::uint32_t drops) {
   layout::FileStatus now{};
-  if (file_.file().use()->status(file_.file().handle(), now) != 0) return;
+  const Hosts::Use host = file_.file().use();
+  if (host->status(file_.file().handle(), now) != 0) return;
   size_ = now.size;
   modified_ = nanoseconds_of(now.modified);
+  drop_set_id_bits(*host.operator->(), file_.file().handle(), now.mode, drops);
 }
 
 /// Others may append meanwhile: what is kept of appends follows what they have appended, and does not replace it.

@@ -110,13 +110,14 @@ class KeptFile {
   [[nodiscard]] Why may_keep() const;
   bool make_room_for_record();
   bool add_record(std::uint64_t offset, std::span<const std::byte> from);
-  void count(Kept& kept, const Writer& by);
+  void note_writer(const Writer& by);
+  void count(Kept& kept);
   std::uint32_t drops_by(const Writer& by);
   Batch next_batch();
   bool write_batch();
   int send(const Batch& batch);
   Result send_undelegated(std::uint64_t offset, std::span<const iovec> parts);
-  void note_status();
+  void note_status(std::uint32_t drops);
   int check_unchanged(const Batch& batch, bool begun);
   void fail(int error);
 
@@ -144,9 +145,10 @@ class KeptFile {
   std::uint64_t kept_ = 0;     ///< bytes so far
   std::uint64_t written_ = 0;  ///< of them
   std::uint64_t room_ = 0;
-  std::uint64_t end_ = 0;    ///< of the file with what is kept, while that is held
-  gid_t group_ = 0;          ///< of the file
-  std::uint32_t drops_ = 0;  ///< what records that are kept do to set-user-ID bits: kFileWriteBy...
+  std::uint64_t end_ = 0;         ///< of the file with what is kept, while that is held
+  gid_t group_ = 0;               ///< of the file
+  std::uint32_t drops_ = 0;       ///< what records that are kept do to set-user-ID bits: kFileWriteBy...
+  std::uint32_t sent_drops_ = 0;  ///< the same of records that are being sent
   Writer last_writer_{};
   std::uint32_t last_drops_ = 0;  ///< of that one
 };

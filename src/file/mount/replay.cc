@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "file/mount/writer.hpp"
 #include "file/wire/status.hpp"
 
 namespace wherry::file::mount {
@@ -81,6 +82,7 @@ int write_records(WriteBuffer& buffer, LeftFile& left, Host& host, Host::Handle 
     if (const int error = write_batch(batch, left, host, handle, bytes); error != 0) return error;
     layout::FileStatus now{};
     if (const int error = host.status(handle, now); error != 0) return error;
+    drop_set_id_bits(host, handle, now.mode, left.drops);
     buffer.set_written(left.number, now.size, nanoseconds_of(now.modified));
     for (const WriteBuffer::RecordNumber record : batch.records) buffer.remove(record);
     buffer.set_sending(left.number, false);

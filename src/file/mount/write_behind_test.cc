@@ -5,6 +5,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -202,6 +204,26 @@ TEST_F(OneKeptFile, WhatIsWrittenWithoutTheDelegationIsNoChangeByOthers) {
   ASSERT_EQ(left.size(), 1U);
   EXPECT_EQ(left[0].size, now.size);
   EXPECT_EQ(left[0].modified, nanoseconds_of(now.modified));
+  kept.give_back(false);
+}
+
+TEST_F(OneKeptFile, TheNextDaemonKnowsWhoseWritesAreKept) {
+  wait_for_client();
+  KeptFile kept(buffer_, system_.tree().nodes(), entry_.node, *file_, 1 << 19);
+  ASSERT_TRUE(ask(kept));
+  const auto drops = [&] { return buffer_.left().at(0).drops; };
+  ASSERT_EQ(keep(kept, 0, "root"), 4U);
+  EXPECT_EQ(drops(), 0U);
+  const Writer user{.user = 65534, .group = 65534, .process = ::getpid()};
+  ASSERT_EQ(kept.keep(4, as_data("user"), user).bytes, 4U);
+  EXPECT_NE(drops() & layout::kFileWriteByUser, 0U);
+  EXPECT_EQ(::chmod(path().c_str(), 04755), 0);
+  served_.kill();  // what follows is written without the delegation
+  EXPECT_TRUE(kept.write_some());
+  EXPECT_EQ(drops(), 0U);
+  struct stat found{};
+  EXPECT_EQ(::stat(path().c_str(), &found), 0);
+  EXPECT_EQ(found.st_mode & 07777, 0755U);
   kept.give_back(false);
 }
 

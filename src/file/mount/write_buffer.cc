@@ -127,6 +127,7 @@ std::optional<WriteBuffer::FileNumber> WriteBuffer::add_file(const Identity& ide
   made.sending.store(0, std::memory_order_relaxed);
   made.size.store(0, std::memory_order_relaxed);
   made.modified.store(0, std::memory_order_relaxed);
+  made.drops.store(0, std::memory_order_relaxed);
   made.used.store(1, std::memory_order_release);  // KEPT-FILE release: what it is
   return number;
 }
@@ -148,6 +149,10 @@ void WriteBuffer::rename(FileNumber number, const std::string& name) {
 void WriteBuffer::set_written(FileNumber number, std::uint64_t size, std::uint64_t modified) {
   file(number).size.store(size, std::memory_order_relaxed);
   file(number).modified.store(modified, std::memory_order_relaxed);
+}
+
+void WriteBuffer::set_drops(FileNumber number, std::uint32_t by) {
+  file(number).drops.store(by, std::memory_order_relaxed);
 }
 
 void WriteBuffer::set_sending(FileNumber number, bool sending) {
@@ -214,6 +219,7 @@ std::vector<WriteBuffer::LeftFile> WriteBuffer::left() const {
     one.modified = found.modified.load(std::memory_order_relaxed);
     one.sending = found.sending.load(std::memory_order_acquire) != 0;  // KEPT-SENDING acquire
     one.appends = found.appends != 0;
+    one.drops = static_cast<std::uint32_t>(found.drops.load(std::memory_order_relaxed));
   }
   std::vector<std::pair<std::uint64_t, RecordNumber>> order;
   for (RecordNumber number = 0; number < records_; ++number) {

@@ -45,6 +45,9 @@ class WriteBuffer {
   void rename(FileNumber file, const std::string& name);
   /// As the server's file is, but for what is kept. Before the records are removed that a request has written.
   void set_written(FileNumber file, std::uint64_t size, std::uint64_t modified);
+  /// Which set-user-ID and set-group-ID bits go with its records. Before those are kept.
+  /// @param by  kFileWriteBy...
+  void set_drops(FileNumber file, std::uint32_t by);
   /// @param sending  a request with the first records is on its way: true before it is sent, false once they are
   /// removed
   void set_sending(FileNumber file, bool sending);
@@ -66,6 +69,7 @@ class WriteBuffer {
     std::uint64_t modified = 0;
     bool sending = false;
     bool appends = false;
+    std::uint32_t drops = 0;              ///< kFileWriteBy...
     std::vector<RecordNumber> records{};  ///< in their order
   };
   [[nodiscard]] std::vector<LeftFile> left() const;

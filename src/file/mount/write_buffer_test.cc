@@ -243,6 +243,20 @@ TEST_F(Replaying, FindsTheFileByTheNameOfARenameThatIsUnderWay) {
   host_.names().settle_rename("file", "moved", 0, false);
 }
 
+TEST_F(Replaying, DropsSetIdBitsAsAPlainWriteDoes) {
+  const auto mode_after = [&](std::uint32_t by) {
+    EXPECT_EQ(::chmod(path().c_str(), 06755), 0);
+    buffer_.set_drops(keep(0, "CARD"), by);
+    EXPECT_EQ(replay(buffer_, host_).at(0).error, 0);
+    struct stat found{};
+    EXPECT_EQ(::stat(path().c_str(), &found), 0);
+    return found.st_mode & 07777;
+  };
+  EXPECT_EQ(mode_after(0), 06755U) << "by root";
+  EXPECT_EQ(mode_after(layout::kFileWriteByUser), 0755U);
+  EXPECT_EQ(mode_after(0), 06755U) << "a later file with the same number";
+}
+
 TEST_F(Replaying, RepeatsWhatWasOnItsWay) {
   const auto file = keep(7, " and more");
   buffer_.set_sending(file, true);

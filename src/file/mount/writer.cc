@@ -5,6 +5,9 @@
 #include <sstream>
 #include <string>
 
+#include "base/log.hpp"
+#include "file/wire/status.hpp"
+
 namespace wherry::file::mount {
 
 /// Not by fuse_req_getgroups, which in libfuse 3.14 reads past the end of its buffer.
@@ -21,6 +24,13 @@ bool Writer::is_in_group(gid_t wanted) const {
     }
   }
   return false;
+}
+
+/// Without the right to do so the server is without privileges itself, and its write has done it.
+void drop_set_id_bits(Host& host, Host::Handle handle, std::uint32_t mode, std::uint32_t by) {
+  const std::uint32_t dropped = bits_dropped(mode, by);
+  if (dropped != 0 && host.set_mode(handle, mode & 07777U & ~dropped) != 0)
+    log::write(log::Level::debug, "wherry mount: a file that was written keeps its set-user-ID bits");
 }
 
 }  // namespace wherry::file::mount

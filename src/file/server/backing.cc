@@ -102,9 +102,7 @@ int Backing::set_size(std::uint64_t size) {
 
 /// Without the right to do so this process is without privileges itself, and its write has done it.
 void Backing::drop_set_id(std::uint32_t mode, std::uint32_t by) const {
-  const bool by_user = (by & layout::kFileWriteByUser) != 0;
-  const bool drops_group = (by_user && (mode & S_IXGRP) != 0) || (by & layout::kFileWriteByOutsider) != 0;
-  const std::uint32_t dropped = (by_user ? mode & S_ISUID : 0) | (drops_group ? mode & S_ISGID : 0);
+  const std::uint32_t dropped = bits_dropped(mode, by);
   if (dropped != 0 && ::fchmod(descriptor(), mode & 07777 & ~dropped) != 0)
     log::write(log::Level::debug, "wherry serve: a file that was written keeps its set-user-ID bits");
 }

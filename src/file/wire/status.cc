@@ -67,4 +67,10 @@ std::uint64_t nanoseconds_of(const layout::FileTime& time) {
   return static_cast<std::uint64_t>(time.seconds) * kNanosecondsPerSecond + time.nanoseconds;
 }
 
+std::uint32_t bits_dropped(std::uint32_t mode, std::uint32_t by) {
+  const bool by_user = (by & layout::kFileWriteByUser) != 0;
+  const bool drops_group = (by_user && (mode & S_IXGRP) != 0) || (by & layout::kFileWriteByOutsider) != 0;
+  return (by_user ? mode & S_ISUID : 0) | (drops_group ? mode & S_ISGID : 0);
+}
+
 }  // namespace wherry::file

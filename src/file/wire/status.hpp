@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <ctime>
 
 #include "file/wire/layout/wire.hpp"
@@ -15,6 +16,10 @@ int file_system_of(int descriptor, layout::FileSystemStatus& status);
 
 /// As utimensat takes it. False if the nanoseconds make no sense.
 bool to_timespec(const layout::FileTime& time, timespec& result);
+
+/// The set-user-ID and set-group-ID bits of a mode that a write drops.
+/// @param by  kFileWriteBy...
+std::uint32_t bits_dropped(std::uint32_t mode, std::uint32_t by);
 
 /// Since 1970.
 std::uint64_t nanoseconds_of(const layout::FileTime& time);

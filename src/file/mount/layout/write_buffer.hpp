@@ -27,7 +27,7 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kWriteBufferVersion = 1;
+inline constexpr std::uint32_t kWriteBufferVersion = 2;
 inline constexpr std::uint32_t kWriteBufferMagic = 0x46554257;  ///< "WBUF" as bytes
 inline constexpr std::uint32_t kWriteBufferPiece = 32768;       ///< bytes of one record at most
 inline constexpr std::uint32_t kWriteBufferFiles = 256;
@@ -59,8 +59,8 @@ struct WriteFile {
   Word64 modified;        ///< when the server's file was written to last, ns since 1970
   Word64 size;            ///< of the server's file
   Word64 name;            ///< which of the two is valid
-  std::uint64_t padding;
-  char names[2][4096];  ///< relative to the directory that is served, ends with a zero
+  Word64 drops;           ///< of set-user-ID and set-group-ID bits, by its records: kFileWriteBy...
+  char names[2][4096];    ///< relative to the directory that is served, ends with a zero
 };
 static_assert(sizeof(WriteFile) == 80 + 8192);
 static_assert(offsetof(WriteFile, used) == 0 && offsetof(WriteFile, sending) == 8);
@@ -68,7 +68,7 @@ static_assert(offsetof(WriteFile, device) == 16 && offsetof(WriteFile, inode) ==
               offsetof(WriteFile, born_seconds) == 32);
 static_assert(offsetof(WriteFile, born_nanoseconds) == 40 && offsetof(WriteFile, appends) == 44);
 static_assert(offsetof(WriteFile, modified) == 48 && offsetof(WriteFile, size) == 56);
-static_assert(offsetof(WriteFile, name) == 64 && offsetof(WriteFile, padding) == 72);
+static_assert(offsetof(WriteFile, name) == 64 && offsetof(WriteFile, drops) == 72);
 static_assert(offsetof(WriteFile, names) == 80);
 
 /// W: the mount.
