@@ -90,6 +90,23 @@ TEST_F(HostRuns, ALossThatWasNotToldIsToldByTheNextDaemon) {
   EXPECT_EQ(in_next_daemon(write_first), 0);
 }
 
+TEST_F(HostRuns, ALossIsToldAgainIfTheDaemonIsKilledBeforeItsAnswer) {
+  ASSERT_EQ(in_next_daemon([](FileSystem& system) { return make(system, "file"); }), 0);
+  start_host_again();
+  const auto write_unanswered = [](FileSystem& system) {
+    served_request() = {.number = 7};
+    return connect_only(system) + write_first(system);
+  };
+  EXPECT_EQ(in_next_daemon(write_unanswered), EIO);
+  const auto write_and_answer = [&](FileSystem& system) {
+    const int error = write_unanswered(system);
+    system.tree().attempts().end();
+    return error;
+  };
+  EXPECT_EQ(in_next_daemon(write_and_answer), EIO);
+  EXPECT_EQ(in_next_daemon(write_and_answer), 0);
+}
+
 TEST_F(HostRuns, FilesThatWereOpenedAfterwardsHaveLostNothing) {
   ASSERT_EQ(in_next_daemon([](FileSystem& system) { return make(system, "file"); }), 0);
   start_host_again();

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include <wherry/error.hpp>
@@ -108,14 +110,31 @@ std::unique_ptr<Hosts::File> ServedTree::resume(NodeId node, std::uint64_t numbe
 }
 
 /// Of the run that all daemons know of nothing is noted. It is the first one of the mount, and hosts seldom have
-/// another.
+/// another. That a loss is told is noted once the kernel has the answer, unless there is another run by then.
 void ServedTree::keep_runs(const Hosts::File& file, std::uint64_t number) {
   KeptState* const state = keeping_.state;
   if (state == nullptr) return;
-  const auto note = [state, number, first = first_run_, is_noted = false](const HostRun& run) mutable {
-    if (!is_noted && run == HostRun{.boot = first}) return;
-    is_noted = true;
+  struct Noted {
+    std::mutex mutex{};
+    HostRun run{};
+  };
+  const auto noted = std::make_shared<Noted>();
+  noted->run.boot = first_run_;
+  const auto keep = [state, number, noted](const HostRun& run) {
+    noted->run = run;
     KeptState::Batch(state).add_run(number, run);
+  };
+  const auto note = [noted, keep](const HostRun& run) {
+    const HostRun lost{.boot = run.boot, .lost = true};
+    {
+      const std::lock_guard lock(noted->mutex);
+      if (run == noted->run) return;
+      if (noted->run != lost) return keep(run);
+    }
+    when_answered([noted, keep, run, lost] {
+      const std::lock_guard lock(noted->mutex);
+      if (noted->run == lost) keep(run);
+    });
   };
   file.use()->note_runs(file.handle(), note);
 }
