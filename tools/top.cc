@@ -86,6 +86,7 @@ Action add_top(CLI::App& command) {
   command.footer(
       "OUT and IN are payload per second; FILL is how full the ring of that direction was when its side last looked;\n"
       "SLEEPS/s and WAKES/s count the system calls spent on waiting and on waking the peer.\n"
+      "PEER is NODE:PORT, and HOST:NODE:PORT on another host.\n"
       "--files shows transfers of FROM bytes up to twice that on the path auto: the calls and bytes of each way, and\n"
       "what a call of FROM bytes takes; TRIED counts those that tried the slower way.\n"
       "Processes started with WHERRY_STATISTICS=off, and those of other users, are not shown.");

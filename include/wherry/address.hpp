@@ -37,6 +37,7 @@ struct Peer {
   std::int64_t pid = 0;            ///< process id; 0: not vouched for, or in a pid namespace that is not visible here
   std::uint32_t uid = UINT32_MAX;  ///< effective user id; UINT32_MAX, which is no user: not vouched for
   std::uint32_t gid = UINT32_MAX;  ///< effective group id; likewise
+  std::string host{};              ///< the other host's name or address as this side has it; empty: this machine
 
   /// Whether this side's operating system vouches for process and user. An access check must refuse a peer without.
   [[nodiscard]] bool vouched() const { return uid != UINT32_MAX; }

@@ -285,6 +285,8 @@ int wherry_cancel(wherry_stream stream);
 int wherry_stream_address(wherry_stream stream, char* text, size_t size);
 /* The process at the other end. */
 int wherry_get_peer(wherry_stream stream, struct wherry_peer* peer);
+/* The name or address of the peer's host, as wherry_listener_address; empty, and 0 is returned: this machine. */
+int wherry_peer_host(wherry_stream stream, char* text, size_t size);
 
 struct wherry_capacities {
   size_t send;    /* bytes of the ring the peer receives into */

@@ -161,6 +161,12 @@ int wherry_stream_address(wherry_stream stream, char* text, size_t size) {
   return set_up([&] { return copy_text(of(stream).local().to_string(), text, size); });
 }
 
+int wherry_peer_host(wherry_stream stream, char* text, size_t size) {
+  if (!good(text, size)) return -EINVAL;
+  if (!of(stream).is_open()) return -EBADF;
+  return set_up([&] { return copy_text(of(stream).peer().host, text, size); });
+}
+
 int wherry_get_capacities(wherry_stream stream, struct wherry_capacities* capacities) {
   if (capacities == nullptr) return -EINVAL;
   if (!of(stream).is_open()) return -EBADF;

@@ -78,7 +78,7 @@ struct alignas(256) StatisticsRecord {
   // Line 3: state. W: owner, any thread.
   alignas(64) Counter asleep_sending;  ///< 1 while the sending thread sleeps
   Counter asleep_receiving;            ///< 1 while the receiving thread sleeps
-  std::uint64_t reserved3[6];
+  char peer_host[48];                  ///< NUL-terminated; empty: this machine. W: owner while the generation is even
 };
 static_assert(std::is_standard_layout_v<StatisticsRecord>);
 static_assert(sizeof(StatisticsRecord) == 256 && alignof(StatisticsRecord) == 256);
@@ -97,6 +97,7 @@ static_assert(offsetof(StatisticsRecord, receive_sleeps) == 144 && offsetof(Stat
 static_assert(offsetof(StatisticsRecord, space_wakes) == 160 && offsetof(StatisticsRecord, bytes_received_split) == 168,
               "the receiving thread's line ends here");
 static_assert(offsetof(StatisticsRecord, asleep_sending) == 192 && offsetof(StatisticsRecord, asleep_receiving) == 200);
+static_assert(offsetof(StatisticsRecord, peer_host) == 208);
 
 inline constexpr std::size_t kStatisticsRecordsOffset = 256;  ///< the header is padded to a record's alignment
 static_assert(sizeof(StatisticsHeader) <= kStatisticsRecordsOffset);

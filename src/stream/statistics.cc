@@ -73,6 +73,7 @@ void describe(StatisticsRecord& record, const Endpoint& endpoint) {
   record.receive_capacity = endpoint.receive_capacity;
   record.opened_ns = monotonic_ns();
   copy_text(record.fabric, endpoint.fabric);
+  copy_text(record.peer_host, endpoint.peer_host);
   for (layout::Counter* counter :
        {&record.bytes_sent, &record.sends, &record.send_sleeps, &record.send_fill, &record.data_wakes,
         &record.bytes_sent_split, &record.bytes_received_split, &record.bytes_received, &record.receives,

@@ -21,6 +21,7 @@ statistics::Record open_counters(const fabric::Connection& connection, const Add
   endpoint.local = local;
   endpoint.peer = connection.peer().address;
   endpoint.peer_pid = connection.peer().pid;
+  endpoint.peer_host = connection.peer().host;
   endpoint.send_capacity = send_capacity;
   endpoint.receive_capacity = receive_capacity;
   endpoint.fabric = fabric;

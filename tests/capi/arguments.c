@@ -49,6 +49,7 @@ static void zero_handles_of_streams_are_refused(void) {
   SAME(wherry_limit_unread(no_stream, 4096), -EBADF);
   SAME(wherry_get_counters(no_stream, &counters), -EBADF);
   SAME(wherry_stream_address(no_stream, &byte, 1), -EBADF);
+  SAME(wherry_peer_host(no_stream, &byte, 1), -EBADF);
   SAME(wherry_finish_connect(no_connecting, ALWAYS, &stream), -EBADF);
   SAME(wherry_file_get_path(no_file), -EBADF);
 }
@@ -129,6 +130,7 @@ static void missing_places_of_streams_and_pollers_are_refused(void) {
   wherry_listener_close(listener);
   SAME(wherry_get_counters(near, NULL), -EINVAL);
   SAME(wherry_stream_address(near, NULL, 1), -EINVAL);
+  SAME(wherry_peer_host(near, NULL, 1), -EINVAL);
   SAME(wherry_try_sendv(near, NULL, 1), -EINVAL);
   SAME(wherry_try_receivev(near, &piece, -1), -EINVAL);
   SAME(wherry_framed_open(near, NULL), -EINVAL);

@@ -27,6 +27,8 @@ static void pair(wherry_stream* near, wherry_stream* far) {
   SAME(wherry_finish_connect(connecting, ALWAYS, near), 0);
   CHECK(wherry_stream_address(*far, own, sizeof own) > 0);
   CHECK(strcmp(own, address) == 0);
+  SAME(wherry_peer_host(*far, own, sizeof own), 0);
+  CHECK(own[0] == '\0');
   wherry_connecting_close(connecting);
   wherry_listener_close(listener);
 }

@@ -23,6 +23,7 @@ struct EndpointReading {
   Address peer;
   std::uint32_t peer_pid = 0;          ///< 0: none
   std::string fabric;                  ///< printable
+  std::string peer_host{};             ///< printable; empty: this machine
   std::uint64_t opened_ns = 0;         ///< CLOCK_MONOTONIC
   std::uint64_t send_capacity = 0;     ///< bytes
   std::uint64_t receive_capacity = 0;  ///< bytes

@@ -102,6 +102,7 @@ void read_description(const StatisticsRecord& record, EndpointReading& reading) 
   reading.peer = address_of(claim(record.peer_node), claim(record.peer_port));
   reading.peer_pid = claim(record.peer_pid);
   reading.fabric = claim_text(record.fabric);
+  reading.peer_host = claim_text(record.peer_host);
   reading.opened_ns = claim(record.opened_ns);
   reading.send_capacity = claim(record.send_capacity);
   reading.receive_capacity = claim(record.receive_capacity);

@@ -43,7 +43,11 @@ const char* state(const EndpointReading& endpoint) {
 
 std::string peer_text(const EndpointReading& endpoint) {
   if (endpoint.kind == EndpointKind::listener) return "";
-  return short_address(endpoint.peer) + (endpoint.peer_pid == 0 ? "" : fmt::format(" ({})", endpoint.peer_pid));
+  // As URLs have it, an IPv6 address is in brackets.
+  const bool is_ipv6 = endpoint.peer_host.find(':') != std::string::npos;
+  const std::string host = is_ipv6 ? "[" + endpoint.peer_host + "]:" : endpoint.peer_host + ":";
+  return (endpoint.peer_host.empty() ? "" : host) + short_address(endpoint.peer) +
+         (endpoint.peer_pid == 0 ? "" : fmt::format(" ({})", endpoint.peer_pid));
 }
 
 std::vector<std::string> cells(const Activity& activity) {
@@ -86,6 +90,7 @@ nlohmann::json endpoint_json(const Activity& activity) {
       {"local", endpoint.local.to_string()},
       {"peer", endpoint.kind == EndpointKind::listener ? nlohmann::json() : nlohmann::json(endpoint.peer.to_string())},
       {"peer_pid", endpoint.peer_pid},
+      {"peer_host", endpoint.peer_host},
       {"fabric", endpoint.fabric},
       {"state", state(endpoint)},
       {"opened_ns", endpoint.opened_ns},

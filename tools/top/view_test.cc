@@ -51,6 +51,17 @@ TEST(TopView, ShowsWhoTalksToWhom) {
     EXPECT_THAT(lines[3], HasSubstr(part));
 }
 
+TEST(TopView, NamesTheHostOfAPeerElsewhere) {
+  Reading now = many_endpoints(1);
+  EndpointReading& endpoint = now.processes.front().endpoints.front();
+  endpoint.peer_pid = 0;
+  endpoint.peer_host = "beta";
+  EXPECT_THAT(top_text({}, now, 0, 0), HasSubstr("  beta:0:2000  "));
+  EXPECT_EQ(nlohmann::json::parse(top_json({}, now))["processes"][0]["endpoints"][0]["peer_host"], "beta");
+  endpoint.peer_host = "2001:db8::2";
+  EXPECT_THAT(top_text({}, now, 0, 0), HasSubstr("  [2001:db8::2]:0:2000  "));
+}
+
 TEST(TopView, WhatHappensSeldomIsNotShownAsNever) {
   Reading before = many_endpoints(1);
   Reading now = before;

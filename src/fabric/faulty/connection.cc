@@ -85,7 +85,8 @@ class FaultyPrivateMemory final : public PrivateMemory {
 FaultyConnection::FaultyConnection(std::unique_ptr<Connection> inner, const FaultPlan& plan)
     : inner_(std::move(inner)),
       plan_(plan),
-      peer_(plan.hide_peer == 0 ? inner_->peer() : Peer{.address = inner_->peer().address}),
+      peer_(plan.hide_peer == 0 ? inner_->peer()
+                                : Peer{.address = inner_->peer().address, .host = inner_->peer().host}),
       puts_(plan.seed),
       wakes_{Dice(plan.seed + 1), Dice(plan.seed + 2)},
       arms_{Dice(plan.seed + 3), Dice(plan.seed + 4)},

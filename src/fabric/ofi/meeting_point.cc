@@ -35,10 +35,10 @@ const char* objection_to(std::uint64_t segment_bytes) {
   return fits ? nullptr : "its segment has no size that a segment may have";
 }
 
-Peer peer_of(const Introduction& peer, const std::string& fabric) {
-  Address address{.fabric = fabric, .node = peer.node, .port = std::nullopt};
-  if (peer.port != 0) address.port = peer.port;
-  return Peer{.address = std::move(address)};
+Peer peer_of(const Meeting& meeting, const std::string& fabric) {
+  Address address{.fabric = fabric, .node = meeting.peer.node, .port = std::nullopt};
+  if (meeting.peer.port != 0) address.port = meeting.peer.port;
+  return Peer{.address = std::move(address), .host = meeting.remote.host()};
 }
 
 }  // namespace
@@ -122,7 +122,7 @@ std::unique_ptr<Connection> OfiListener::meet(const Offer& offer) {
                            .data = data_of(data_port)};
     auto meeting = port_->rendezvous.accept(own);
     if (!meeting) continue;
-    Peer peer = peer_of(meeting->peer, local_.fabric);
+    Peer peer = peer_of(*meeting, local_.fabric);
     const Link::Sides sides{segment.bytes(), meeting->peer.segment_bytes, offer.exposes};
     auto connection = std::make_unique<OfiConnection>(std::move(segment), link, std::move(peer), offer.exposes);
     link->expect(service_, std::move(*meeting), sides);
@@ -200,7 +200,7 @@ class OfiConnecting::Attempt final : public Served {
 
 OfiConnecting::OfiConnecting(const Settings& settings, const std::string& host, const Address& address,
                              const Offer& offer)
-    : address_(address), exposes_(offer.exposes), segment_(offer) {
+    : address_(address), host_(host), exposes_(offer.exposes), segment_(offer) {
   const Introduction own{
       .node = own_node(), .port = 0, .segment_bytes = offer.segment_bytes, .greeting = offer.greeting, .data = {}};
   attempt_ = std::make_shared<Attempt>(settings, host, address, own, Link::Sides{segment_->bytes(), 0, offer.exposes});
@@ -243,7 +243,7 @@ std::unique_ptr<Connection> OfiConnecting::try_finish() {
   }
   if (!link->is_open() && !link->is_gone()) return nullptr;
   link->forget_opening();
-  Peer peer{.address = address_};
+  Peer peer{.address = address_, .host = host_};
   auto connection = std::make_unique<OfiConnection>(std::move(*segment_), link, std::move(peer), exposes_);
   finished_ = true;
   return connection;

@@ -50,6 +50,7 @@ class OfiConnecting final : public Connecting {
   class Attempt;  // what the service drives
 
   const Address address_;
+  const std::string host_;
   const bool exposes_;
   std::optional<OwnSegment> segment_;
   std::shared_ptr<Attempt> attempt_;

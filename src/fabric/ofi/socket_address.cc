@@ -74,13 +74,18 @@ SocketAddress SocketAddress::with_port(std::uint16_t port) const {
   return changed;
 }
 
-std::string SocketAddress::to_string() const {
+std::string SocketAddress::host() const {
   std::array<char, NI_MAXHOST> host{};
   if (length_ == 0 ||
       ::getnameinfo(get(), length_, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
     return "?";
   }
-  const std::string name = host.data();
+  return host.data();
+}
+
+std::string SocketAddress::to_string() const {
+  const std::string name = host();
+  if (length_ == 0) return name;
   return (family() == AF_INET6 ? "[" + name + "]" : name) + ":" + std::to_string(port());
 }
 

@@ -27,6 +27,8 @@ class SocketAddress {
   [[nodiscard]] int family() const { return storage_.ss_family; }
   [[nodiscard]] std::uint16_t port() const;
   [[nodiscard]] SocketAddress with_port(std::uint16_t port) const;
+  /// "192.0.2.1", "2001:db8::1", "fe80::1%eth0".
+  [[nodiscard]] std::string host() const;
   /// "192.0.2.1:47000", "[2001:db8::1]:47000", "[fe80::1%eth0]:47000".
   [[nodiscard]] std::string to_string() const;
 
