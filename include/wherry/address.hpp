@@ -43,7 +43,8 @@ struct Peer {
   [[nodiscard]] bool vouched() const { return uid != UINT32_MAX; }
 };
 
-/// The node this process is: WHERRY_NODE, default 0, the host. Throws Error(EINVAL) if it is not a 16-bit number.
+/// The node this process is: WHERRY_NODE; else the line of WHERRY_HOSTS that names this machine, if exactly one does;
+/// else 0, the host. Throws Error(EINVAL) if WHERRY_NODE is not a 16-bit number.
 std::uint16_t own_node();
 
 }  // namespace wherry

@@ -54,7 +54,8 @@ const char* wherry_last_error(void);
 const char* wherry_last_error_operation(void);
 const char* wherry_last_error_address(void);
 const char* wherry_last_error_advice(void);
-/* The node that this process is: WHERRY_NODE, default 0, the host. -EINVAL it is no 16-bit number. */
+/* The node that this process is: WHERRY_NODE; else the line of WHERRY_HOSTS that names this machine, if exactly one
+ * does; else 0, the host. -EINVAL WHERRY_NODE is no 16-bit number. */
 int wherry_own_node(void);
 
 /* Listening and connecting ---------------------------------------------------------------------------------------- */

@@ -9,6 +9,7 @@
 
 #include "base/config.hpp"
 #include "base/name.hpp"
+#include "base/own_host.hpp"
 
 namespace wherry {
 namespace {
@@ -65,6 +66,15 @@ std::string Address::to_string() const {
 
 std::ostream& operator<<(std::ostream& to, const Address& address) { return to << address.to_string(); }
 
-std::uint16_t own_node() { return static_cast<std::uint16_t>(config::number(config::Key::node)); }
+std::uint16_t own_node() {
+  if (!config::is_set(config::Key::node) && config::is_set(config::Key::hosts)) {
+    try {
+      return own_place()->node;
+    } catch (const Error&) {
+      // Whatever needs the hosts asks own_place() itself. The rest works without them.
+    }
+  }
+  return static_cast<std::uint16_t>(config::number(config::Key::node));
+}
 
 }  // namespace wherry

@@ -92,8 +92,11 @@ bool is_layout(std::string_view value) { return value == "adaptive" || value == 
 
 // One row per option, in the order of Key.
 constexpr std::array kOptions{
-    Option{Key::node, "node", "WHERRY_NODE", "0", "", "the node this process is: 0 is the host, 1 and up are cards",
-           Kind::number, 0, 65535, "a number from 0 to 65535", nullptr},
+    Option{
+        Key::node, "node", "WHERRY_NODE", "0", "",
+        "the node this process is: 0 is the host, 1 and up are cards; unless set, the line of WHERRY_HOSTS that names "
+        "this machine, if one does",
+        Kind::number, 0, 65535, "a number from 0 to 65535", nullptr},
     Option{Key::nodes, "nodes", "WHERRY_NODES", "256", "",
            "how many nodes there are, the host with them: SCIF programs are told that higher ones do not exist",
            Kind::number, 1, 65536, "a number from 1 to 65536", nullptr},
@@ -160,9 +163,11 @@ constexpr std::array kOptions{
     Option{Key::mpi_eager, "mpi_eager", "WHERRY_MPI_EAGER", "16K", "bytes",
            "the longest message of an MPI process that is sent before its receiver asks for it", Kind::bytes, 64,
            16 * kKiB, "a number of bytes from 64 to 16K, such as 4K", nullptr},
-    Option{Key::hosts, "hosts", "WHERRY_HOSTS", "", "",
-           "a file with the host of each node, one a line from node 0 on, as MPI's hostfiles are", Kind::word, 0, 0,
-           "the path of a file", is_path},
+    Option{
+        Key::hosts, "hosts", "WHERRY_HOSTS", "", "",
+        "a file with the host of each node, one a line from node 0 on, as MPI's hostfiles are; unless WHERRY_FABRIC is "
+        "set, an address that names no fabric is then reached over shm on this host and over the network elsewhere",
+        Kind::word, 0, 0, "the path of a file", is_path},
     Option{Key::ports, "ports", "WHERRY_PORTS", "47000-47999", "",
            "the TCP ports that are listened on for other hosts: those that a firewall has to let in", Kind::word, 0, 0,
            "a range of ports from 1024 to 65535, such as 47000-47999", is_port_range},
