@@ -50,6 +50,9 @@ class Fabric {
   [[nodiscard]] virtual std::string_view name() const = 0;
   /// Throws Error: EADDRINUSE, EADDRNOTAVAIL (another node's address), EACCES, EMFILE.
   virtual std::unique_ptr<Listener> listen(const Address& address) = 0;
+  /// Of the fabric that a connection of this one is on: another where this one chooses among several (hosts/). Valid as
+  /// long as the connection.
+  [[nodiscard]] virtual std::string_view name_of(const Connection& /*connection*/) const { return name(); }
   /// One attempt to connect; never waits for the peer. Throws Error(ECONNREFUSED) if there is no listener, or
   /// QueueFull. Layers above use retrying_connect.hpp, which waits for a listener.
   virtual std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) = 0;
@@ -60,11 +63,14 @@ class Fabric {
   virtual std::shared_ptr<memory::SharedMemory> share(std::size_t bytes);
 };
 
-/// The fabric of that name ("shm", "inproc", "inproc-put", "inproc-net", "inproc-net-words", or "faulty+NAME" for a
-/// fabric wrapped in faults).
+/// The fabric of that name ("shm", "inproc", "inproc-put", "inproc-net", "inproc-net-words", "hosts", "ofi", or
+/// "faulty+NAME" for a fabric wrapped in faults).
 /// Throws Error(EINVAL) that lists the fabrics built in.
 Fabric& find(std::string_view name);
-/// The fabric an address names, else the configured one (WHERRY_FABRIC).
+/// The name of the fabric of addresses that name none: WHERRY_FABRIC if it is set; "hosts" if WHERRY_HOSTS is; else
+/// "shm".
+std::string configured_name();
+/// The fabric an address names, else the configured one.
 Fabric& find(const Address& address);
 /// For what loads and stores its peers' memory and reaches them over shm, whichever fabric is configured. Throws
 /// Error(ENOTSUP) if that is one whose peers cannot map each other's memory: the caller expects a network to be used.

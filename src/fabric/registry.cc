@@ -69,13 +69,20 @@ std::shared_ptr<memory::SharedMemory> Fabric::share(std::size_t /*bytes*/) {
 
 Fabric& find(std::string_view name) { return registry().find(name); }
 
-Fabric& find(const Address& address) {
-  return find(address.fabric.empty() ? config::text(config::Key::fabric) : address.fabric);
+std::string configured_name() {
+  const bool chooses_by_host = config::is_set(config::Key::hosts) && !config::is_set(config::Key::fabric);
+  return chooses_by_host ? "hosts" : config::text(config::Key::fabric);
 }
 
+Fabric& find(const Address& address) { return find(address.fabric.empty() ? configured_name() : address.fabric); }
+
 void require_mapping(std::string_view operation) {
-  const std::string name = config::text(config::Key::fabric);
+  const std::string name = configured_name();
   if (name == "shm") return;
+  if (name == "hosts") {
+    throw Error(ENOTSUP, std::string(operation), "the hosts of WHERRY_HOSTS",
+                "it reaches processes of this machine only; for those, set WHERRY_FABRIC=shm");
+  }
   constexpr std::size_t kPages = std::size_t{64} << 10;  // whatever the size of a page is
   try {
     (void)find(name).share(kPages);

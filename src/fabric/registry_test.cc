@@ -68,6 +68,31 @@ TEST(Registry, AnAddressMayNameItsFabric) {
   EXPECT_EQ(find(Address{.fabric = "inproc", .node = {}, .port = {}}).name(), "inproc");
 }
 
+TEST(Registry, AnAddressThatNamesNoneIsOfTheFabricThatTheEnvironmentSays) {
+  const ScopedEnvironment no_fabric("WHERRY_FABRIC", "");
+  const ScopedEnvironment no_hosts("WHERRY_HOSTS", "");
+  EXPECT_EQ(find(Address{}).name(), "shm");
+  const ScopedEnvironment hosts("WHERRY_HOSTS", "/nonexistent/hosts");
+  EXPECT_EQ(find(Address{}).name(), "hosts");
+  EXPECT_EQ(find(Address{.fabric = "shm", .node = {}, .port = {}}).name(), "shm");
+  const ScopedEnvironment fabric("WHERRY_FABRIC", "inproc");
+  EXPECT_EQ(find(Address{}).name(), "inproc");
+}
+
+TEST(Registry, WhatMapsItsPeersRefusesTheHostsOfAFile) {
+  const ScopedEnvironment no_fabric("WHERRY_FABRIC", "");
+  const ScopedEnvironment hosts("WHERRY_HOSTS", "/nonexistent/hosts");
+  try {
+    require_mapping("open it");
+    ADD_FAILURE() << "took the hosts of a file";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ENOTSUP);
+    EXPECT_EQ(error.advice(), "it reaches processes of this machine only; for those, set WHERRY_FABRIC=shm");
+  }
+  const ScopedEnvironment shm("WHERRY_FABRIC", "shm");
+  EXPECT_NO_THROW(require_mapping("open it"));
+}
+
 TEST(Registry, WhatMapsItsPeersRefusesAConfiguredFabricThatCannot) {
   const ScopedEnvironment hidden("WHERRY_FAULTS", "hide_map=1");
   for (const char* name : {"inproc-put", "inproc-net", "faulty+shm"}) {

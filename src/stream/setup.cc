@@ -54,7 +54,8 @@ class Listener::Impl {
     auto connection = listener_->try_accept(stream::offer_of(rings_));
     if (connection == nullptr) return std::nullopt;
     try {
-      Stream stream = stream::make_stream(std::move(connection), listener_->local(), rings_, fabric_.name());
+      const std::string_view fabric = fabric_.name_of(*connection);
+      Stream stream = stream::make_stream(std::move(connection), listener_->local(), rings_, fabric);
       statistics::bump(counters_->receives);
       return stream;
     } catch (const Error& error) {
@@ -127,7 +128,8 @@ class Target {
   }
   [[nodiscard]] Stream stream_on(std::unique_ptr<fabric::Connection> connection) const {
     Address local{.fabric = address_.fabric, .node = own_node(), .port = {}};
-    return make_stream(std::move(connection), std::move(local), rings_, fabric_.name());
+    const std::string_view fabric = fabric_.name_of(*connection);
+    return make_stream(std::move(connection), std::move(local), rings_, fabric);
   }
 
  private:

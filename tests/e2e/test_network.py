@@ -1,90 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs on two hosts: two network namespaces that a cable joins (docs/network.md)."""
+"""Programs on two hosts by addresses that name the network: two network namespaces that a cable joins (docs/network.md)."""
 
 import hashlib
 import os
-import shutil
 import signal
-import subprocess
-import uuid
-from pathlib import Path
 
 import pytest
 from collecting import listing, make_tree
-from program import PROGRAM, environment
-from waiting import WATCHDOG
-
-PIPE = subprocess.PIPE
-MODULE = Path(PROGRAM).resolve().parent.parent / "lib/wherry/ofi/libwherry-ofi.so"
-NEAR, FAR = "10.98.0.1", "10.98.0.2"
-
-
-class Hosts:
-    """Node 0 at NEAR and node 1 at FAR, each a namespace that a sleeping process holds."""
-
-    def __init__(self, folder):
-        self.folder, self.started = folder, []
-        self.near = self.hold(["unshare", "-Urnm"])
-        self.far = self.hold([*self.inside(self.near), "unshare", "-n"])
-        self.ip(self.near, f"link add near0 type veth peer name far0 netns {self.far.pid}")
-        for host, name, address in ((self.near, "near0", NEAR), (self.far, "far0", FAR)):
-            for command in (f"addr add {address}/24 dev {name}", f"link set {name} up", "link set lo up"):
-                self.ip(host, command)
-        (folder / "hosts").write_text(f"{NEAR} slots=4\n{FAR} slots=4\n")
-        self.job = f"test-{uuid.uuid4().hex[:12]}"
-        self.make_key("key")
-
-    def make_key(self, name):
-        subprocess.run([PROGRAM, "key", self.folder / name], check=True, capture_output=True, timeout=WATCHDOG)
-
-    @staticmethod
-    def inside(holder):
-        return ["nsenter", f"--user=/proc/{holder.pid}/ns/user", f"--net=/proc/{holder.pid}/ns/net",
-                f"--mount=/proc/{holder.pid}/ns/mnt", "--preserve-credentials", "--"]
-
-    def hold(self, prefix):
-        holder = subprocess.Popen([*prefix, "sh", "-c", "echo in; exec sleep 1000"], stdout=PIPE, stderr=subprocess.DEVNULL,
-                                  text=True)
-        self.started.append(holder)
-        if holder.stdout.readline() != "in\n":
-            pytest.skip("network namespaces are not permitted here")
-        return holder
-
-    def ip(self, host, command):
-        if subprocess.run([*self.inside(host), "ip", *command.split()], capture_output=True, timeout=WATCHDOG).returncode != 0:
-            pytest.skip(f"no cable can be laid between network namespaces here: ip {command}")
-
-    def start(self, host, *arguments, key="key", **options):
-        node = "0" if host is self.near else "1"
-        env = environment(WHERRY_NODE=node, WHERRY_JOB=self.job, WHERRY_KEY=str(self.folder / key),
-                          WHERRY_HOSTS=str(self.folder / "hosts"))
-        process = subprocess.Popen([*self.inside(host), PROGRAM, *map(str, arguments)], env=env, stderr=PIPE, **options)
-        self.started.append(process)
-        return process
-
-    def end(self):
-        for process in reversed(self.started):
-            process.kill()
-            process.wait(timeout=WATCHDOG)
-            for stream in (process.stdin, process.stdout, process.stderr):
-                if stream:
-                    stream.close()
-
-
-@pytest.fixture
-def hosts(tmp_path):
-    if not MODULE.exists() or shutil.which("ip") is None or shutil.which("nsenter") is None:
-        pytest.skip("no libwherry-ofi.so, ip or nsenter")
-    made = Hosts.__new__(Hosts)
-    try:
-        made.__init__(tmp_path)
-        yield made
-    finally:
-        made.end()
-
-
-def result(process):
-    return process.wait(timeout=WATCHDOG), process.stderr.read().decode()
+from two_hosts import PIPE, result
 
 
 def test_a_pipe_carries_a_hundred_megabytes_whole(hosts):
@@ -140,6 +63,7 @@ def test_a_death_is_an_error_on_the_other_side(hosts, blow):
 def test_without_the_key_nobody_is_let_in(hosts):
     hosts.start(hosts.near, "pipe", "--listen", "wherry+ofi://*:5000", stdout=PIPE)
     hosts.make_key("other")
-    sender = hosts.start(hosts.far, "pipe", "wherry+ofi://0:5000", key="other", stdin=PIPE)
+    sender = hosts.start(hosts.far, "pipe", "wherry+ofi://0:5000", stdin=PIPE,
+                         env={"WHERRY_KEY": str(hosts.folder / "other")})
     code, errors = result(sender)
     assert code != 0 and "key" in errors, errors

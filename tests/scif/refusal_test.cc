@@ -36,6 +36,19 @@ TEST_F(ScifRefusal, OfANetworkIsEnotsupWhenOpened) {
   EXPECT_NE(testing::internal::GetCapturedStderr().find("its peers cannot map each other's memory"), std::string::npos);
 }
 
+TEST_F(ScifRefusal, OfTheHostsOfAFileIsEnotsupWhenOpened) {
+  const ScopedEnvironment hosts("WHERRY_HOSTS", "/nonexistent/hosts");
+  {
+    const ScopedEnvironment none("WHERRY_FABRIC", "");
+    testing::internal::CaptureStderr();
+    EXPECT_FAILS(ENOTSUP, scif_open());
+    EXPECT_NE(testing::internal::GetCapturedStderr().find("set WHERRY_FABRIC=shm"), std::string::npos);
+  }
+  const ScopedEnvironment shm("WHERRY_FABRIC", "shm");
+  const Epd epd;
+  EXPECT_GE(epd, 0);
+}
+
 TEST_F(ScifRefusal, OfACardWhoseProgramComesLaterEndsWhenItComes) {
   const SharedValue<std::atomic<int>> tries;
   Child host([&] {

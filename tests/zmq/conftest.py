@@ -7,6 +7,7 @@ from processes import LIBRARY, Processes
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
 from ports import port  # noqa: E402, F401
+from two_hosts import hosts  # noqa: E402, F401
 
 
 def pytest_configure():

@@ -272,6 +272,20 @@ TEST_F(Libfabric, IsToldNoWhereANetworkIsConfigured) {
   EXPECT_EQ(fi_fabric(info->fabric_attr, &fabric.object, nullptr), 0);
 }
 
+TEST_F(Libfabric, IsToldNoWhereAFileNamesOtherHosts) {
+  const Info info = offered(hints().get());
+  ASSERT_NE(info, nullptr);
+  ::setenv("WHERRY_HOSTS", "/nonexistent/hosts", 1);
+  testing::internal::CaptureStderr();
+  Owned<fid_fabric> fabric;
+  EXPECT_EQ(fi_fabric(info->fabric_attr, &fabric.object, nullptr), -ENOTSUP);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("set WHERRY_FABRIC=shm"), std::string::npos);
+  ::setenv("WHERRY_FABRIC", "shm", 1);
+  EXPECT_EQ(fi_fabric(info->fabric_attr, &fabric.object, nullptr), 0);
+  ::unsetenv("WHERRY_FABRIC");
+  ::unsetenv("WHERRY_HOSTS");
+}
+
 TEST_F(Libfabric, OffersToInjectWhatIsSentUnasked) {
   ::setenv("WHERRY_MPI_EAGER", "4K", 1);
   const Info lowered = offered(nullptr);
