@@ -11,9 +11,11 @@
 #include <string>
 #include <vector>
 
+#include "base/printable.hpp"
 #include "commands.hpp"
 #include "common/json_text.hpp"
 #include "doctor/check.hpp"
+#include "doctor/network.hpp"
 #include "doctor/peer.hpp"
 #include "fabric/shm/elsewhere.hpp"
 
@@ -21,6 +23,7 @@ namespace wherry::tools {
 namespace {
 
 using doctor::Finding;
+using doctor::NamedFinding;
 using doctor::Verdict;
 
 struct Check {
@@ -53,19 +56,28 @@ constexpr std::array kChecks{
 
 struct Report {
   std::string place;  ///< user, job and network namespace that the findings hold for
-  std::vector<std::pair<const char*, Finding>> findings;
+  std::vector<NamedFinding> findings;
   int warnings = 0;
   int failures = 0;
+
+  void add(NamedFinding finding) {
+    warnings += finding.finding.verdict == Verdict::warn ? 1 : 0;
+    failures += finding.finding.verdict == Verdict::fail ? 1 : 0;
+    findings.push_back(std::move(finding));
+  }
 };
 
 Report examine() {
   Report report;
   report.place = fabric::shm::place_of_search();
-  for (const Check& check : kChecks) {
-    report.findings.emplace_back(check.name, check.look());
-    report.warnings += report.findings.back().second.verdict == Verdict::warn ? 1 : 0;
-    report.failures += report.findings.back().second.verdict == Verdict::fail ? 1 : 0;
-  }
+  for (const Check& check : kChecks) report.add({check.name, check.look()});
+  return report;
+}
+
+Report examine_network(const std::string& host) {
+  Report report;
+  report.place = host.empty() ? "other hosts" : printable(host);
+  for (NamedFinding& each : doctor::check_network(host)) report.add(std::move(each));
   return report;
 }
 
@@ -81,11 +93,15 @@ const char* word(Verdict verdict) {
   return "";
 }
 
-void print_text(const Report& report) {
+void print_findings(const Report& report) {
   for (const auto& [name, finding] : report.findings) {
     fmt::print("{:<4}  {:<25}  {}\n", word(finding.verdict), name, finding.found);
     if (!finding.advice.empty()) fmt::print("{:<4}  {:<25}  -> {}\n", "", "", finding.advice);
   }
+}
+
+void print_text(const Report& report) {
+  print_findings(report);
   if (report.failures > 0) {
     fmt::print("\nWherry does not work here for {}: {} of {} checks failed.\n", report.place, report.failures,
                report.findings.size());
@@ -117,6 +133,20 @@ int diagnose_address(const std::string& address, bool json) {
   return diagnosis.reachable ? 0 : 1;
 }
 
+int diagnose_network(const std::string& host, bool json) {
+  const Report report = examine_network(host);
+  if (json) {
+    print_json(report);
+  } else {
+    print_findings(report);
+    fmt::print("\n{}\n", report.failures == 0
+                             ? fmt::format("Nothing is wrong here with the network to {}.", report.place)
+                             : fmt::format("{} of {} checks of the network to {} say what to change.", report.failures,
+                                           report.findings.size(), report.place));
+  }
+  return report.failures == 0 ? 0 : 1;
+}
+
 int diagnose(bool json) {
   const Report report = examine();
   json ? print_json(report) : print_text(report);
@@ -132,10 +162,23 @@ Action add_doctor(CLI::App& command) {
   command.add_option("--peer", *peer,
                      "Diagnose one address, such as wherry://0:2000, instead: whether a connect there reaches a "
                      "listener, and if not, which listener it misses and what to change");
+  auto host = std::make_shared<std::string>();
+  const CLI::Option* const network =
+      command
+          .add_option(
+              "--network", *host,
+              "Check the way to other hosts instead: names, routes, ports, key, versions; to HOST, else to each "
+              "other host of WHERRY_HOSTS")
+          ->expected(0, 1)
+          ->type_name("[HOST]")
+          ->excludes("--peer");
   command.footer(
       "Exit status: 0 if nothing failed (warnings are no failures), else 1. With --peer: 0 if a listener is reached,\n"
-      "else 1.");
-  return [json, peer] { return peer->empty() ? diagnose(*json) : diagnose_address(*peer, *json); };
+      "else 1. With --network: 0 if every line says OK, else 1.");
+  return [json, peer, host, network] {
+    if (network->count() > 0) return diagnose_network(*host, *json);
+    return peer->empty() ? diagnose(*json) : diagnose_address(*peer, *json);
+  };
 }
 
 }  // namespace wherry::tools

@@ -9,9 +9,10 @@
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
 
-#include "base/config.hpp"
 #include "base/namespaces.hpp"
+#include "base/own_host.hpp"
 #include "fabric/check.hpp"
+#include "fabric/fabric.hpp"
 #include "fabric/rendezvous.hpp"
 #include "fabric/shm/connecting.hpp"
 #include "fabric/shm/elsewhere.hpp"
@@ -21,8 +22,14 @@ namespace {
 
 Address address_to_try(const std::string& text) {
   Address address = Address::parse(text);
-  if (address.fabric.empty()) address.fabric = config::text(config::Key::fabric);
+  if (address.fabric.empty()) address.fabric = fabric::configured_name();
   fabric::check_target(address);
+  if (address.fabric == "hosts") {
+    if (!own_place()->is_here(*address.node)) {
+      throw Error(EINVAL, "diagnose", address.to_string(), "it is on another host: use wherry doctor --network HOST");
+    }
+    address.fabric = "shm";
+  }
   if (address.fabric == "shm") return address;
   throw Error(EINVAL, "diagnose", address.to_string(), "only addresses of the fabric shm have listeners to look for");
 }

@@ -19,6 +19,8 @@
 #include "base/printable.hpp"
 #include "base/readable.hpp"
 #include "doctor/check.hpp"
+#include "doctor/echo.hpp"
+#include "fabric/fabric.hpp"
 
 namespace wherry::tools::doctor {
 namespace {
@@ -26,7 +28,6 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr auto kCallTimeout = std::chrono::seconds(5);
-constexpr std::size_t kPayload = 4096;
 
 // What the user sees of a variable: its name, if it begins with WHERRY_.
 std::string_view own_variable(std::string_view entry) {
@@ -72,11 +73,11 @@ steady_clock::duration connect_and_echo(const std::string& address) {
   const auto start = steady_clock::now();
   Stream stream = connect(address, {}, kCallTimeout);
   const auto connected = steady_clock::now() - start;
-  std::array<std::byte, kPayload> sent{};
+  std::array<std::byte, kEchoBytes> sent{};
   sent.fill(std::byte{0x5a});
-  std::array<std::byte, kPayload> received{};
-  require(stream.send(sent, kCallTimeout), kPayload, "send");
-  require(stream.receive_all(received, kCallTimeout), kPayload, "receive");
+  std::array<std::byte, kEchoBytes> received{};
+  require(stream.send(sent, kCallTimeout), kEchoBytes, "send");
+  require(stream.receive_all(received, kCallTimeout), kEchoBytes, "receive");
   if (sent != received) throw std::runtime_error("the bytes that came back are not those that were sent");
   // Leaving first would look to the other side as if its last bytes had not been wanted.
   if (!stream.receive(received, kCallTimeout).ended()) throw std::runtime_error("the stream did not end when closed");
@@ -85,9 +86,9 @@ steady_clock::duration connect_and_echo(const std::string& address) {
 
 void accept_and_echo(Listener& listener) {
   Stream stream = listener.accept(kCallTimeout);
-  std::array<std::byte, kPayload> payload{};
-  require(stream.receive_all(payload, kCallTimeout), kPayload, "receive");
-  require(stream.send(payload, kCallTimeout), kPayload, "send");
+  std::array<std::byte, kEchoBytes> payload{};
+  require(stream.receive_all(payload, kCallTimeout), kEchoBytes, "receive");
+  require(stream.send(payload, kCallTimeout), kEchoBytes, "send");
 }
 
 }  // namespace
@@ -103,18 +104,21 @@ Finding check_settings() {
   return {Verdict::ok, "every WHERRY_* variable is valid", ""};
 }
 
+double echo_with_itself(const std::string& address) {
+  Listener listener = listen(address);
+  // What one side cannot make, an attempt says at once. The listener would only time out later.
+  static_cast<void>(start_connect(listener.local().to_string()));
+  auto connecting = std::async(std::launch::async, connect_and_echo, listener.local().to_string());
+  accept_and_echo(listener);
+  return std::chrono::duration<double, std::micro>(connecting.get()).count();
+}
+
 Finding check_stream() {
   try {
-    // A free port, so that a check disturbs no job.
-    Listener listener = listen("wherry://*:*");
-    // What one side cannot make, an attempt says at once. The listener would only time out later.
-    static_cast<void>(start_connect(listener.local().to_string()));
-    auto connecting = std::async(std::launch::async, connect_and_echo, listener.local().to_string());
-    accept_and_echo(listener);
-    const auto took = std::chrono::duration<double, std::micro>(connecting.get());
+    const double took = echo_with_itself("wherry://*:*");
     return {Verdict::ok,
-            fmt::format("over {}: connected in {:.0f} us, {} bytes there and back", config::text(config::Key::fabric),
-                        took.count(), kPayload),
+            fmt::format("over {}: connected in {:.0f} us, {} bytes there and back", fabric::configured_name(), took,
+                        kEchoBytes),
             ""};
   } catch (const std::exception& error) {
     return {Verdict::fail, printable(error.what()), "the other checks that do not say OK may tell why"};
