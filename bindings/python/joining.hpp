@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What Publisher and Subscriber have in common in Python: listening, connecting, admitting, descriptors, ending.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <cerrno>
+#include <optional>
+#include <string>
+
+#include <wherry/wherry.hpp>
+
+#include "bindings/python/errors.hpp"
+#include "bindings/python/interpreter.hpp"
+
+namespace wherry::python {
+
+[[nodiscard]] inline std::size_t joined_to(const Publisher& publisher) { return publisher.subscribers(); }
+[[nodiscard]] inline std::size_t joined_to(const Subscriber& subscriber) { return subscriber.publishers(); }
+
+/// Blocks until `wanted` have joined. Throws what admit throws.
+template <class Library>
+std::size_t admit_in_slices(Library& library, std::size_t wanted, const Deadline& deadline) {
+  while (true) {
+    try {
+      const Unlocked unlocked;
+      return library.admit(wanted, deadline.slice());
+    } catch (const Error& error) {
+      if (error.code().value() != ETIMEDOUT || deadline.has_passed()) throw;
+    }
+    run_signal_handlers();
+  }
+}
+
+/// Blocks until one more has joined; of those that leave meanwhile one less is needed.
+template <class Library>
+void join_one(Library& library, const std::string& address, std::optional<double> timeout) {
+  std::size_t before = joined_to(library);
+  {
+    const Unlocked unlocked;
+    library.start_connect(address, Deadline(timeout).rest());
+  }
+  const Deadline deadline(timeout);
+  while (true) {
+    const Deadline slice(std::chrono::duration<double>(deadline.slice()).count());
+    try {
+      (void)admit_in_slices(library, before + 1, slice);
+      return;
+    } catch (const Error& error) {
+      if (error.code().value() != ETIMEDOUT || deadline.has_passed()) throw;
+    }
+    before = std::min(before, joined_to(library));
+  }
+}
+
+/// `library_of(self, operation)` is the library's object, or throws; `self.begin` takes the turn.
+template <class Self, class LibraryOf>
+void bind_joining(nanobind::class_<Self>& type, LibraryOf library_of) {
+  namespace nb = nanobind;
+  using namespace nb::literals;
+  using Seconds = std::optional<double>;
+  type.def(
+          "listen",
+          [library_of](Self& self, const std::string& address) {
+            const auto turn = self.begin(Deadline(std::nullopt), "listen");
+            library_of(self, "listen").listen(address);
+          },
+          "address"_a, "Lets peers connect. Once. `*` as port is a free one; local tells it.")
+      .def(
+          "connect",
+          [library_of](Self& self, const std::string& address, Seconds timeout) {
+            const auto turn = self.begin(Deadline(timeout), "connect");
+            join_one(library_of(self, "connect"), address, timeout);
+          },
+          "address"_a, "timeout"_a = nb::none(),
+          "Connects to a peer that listens, or will, and blocks until it is joined. Any number of times. None: waits "
+          "for "
+          "the listener for the configured time (WHERRY_CONNECT_TIMEOUT).")
+      .def(
+          "start_connect",
+          [library_of](Self& self, const std::string& address, Seconds wait) {
+            const auto turn = self.begin(Deadline(std::nullopt), "start_connect");
+            library_of(self, "start_connect").start_connect(address, Deadline(wait).rest());
+          },
+          "address"_a, "wait"_a = nb::none(), "The same, and returns at once: admit completes it.")
+      .def(
+          "admit",
+          [library_of](Self& self, std::size_t wanted, Seconds timeout) {
+            const Deadline deadline(timeout);
+            const auto turn = self.begin(deadline, "admit");
+            return admit_in_slices(library_of(self, "admit"), wanted, deadline);
+          },
+          "wanted"_a = 0, "timeout"_a = nb::none(),
+          "Lets newcomers in, and blocks until so many are joined (0: never). Returns how many are.")
+      .def(
+          "fileno", [library_of](Self& self) { return library_of(self, "fileno").descriptor(); },
+          "Readable while there may be something to do.")
+      .def_prop_ro(
+          "local", [library_of](Self& self) { return library_of(self, "local").local().to_string(); },
+          "The address listened on, with * resolved.")
+      .def("cancel", &Self::cancel, "Makes every blocked and later call fail with Cancelled. From any thread.")
+      .def("close", &Self::close)
+      .def_prop_ro("closed", &Self::is_closed)
+      .def(
+          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> typing.Self"))
+      .def(
+          "__exit__", [](Self& self, const nb::args&) { self.close(); },
+          nb::sig("def __exit__(self, *args: object) -> None"));
+}
+
+}  // namespace wherry::python
