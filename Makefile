@@ -8,7 +8,7 @@ TREE ?=
 MINUTES ?= 30
 asked_prefix = $(if $(filter-out file default,$(origin PREFIX)),--prefix "$(PREFIX)")
 
-.PHONY: help setup build zmq root demo test check lint format bench docs install bench-install uninstall soak bare clean
+.PHONY: help setup build zmq root demo test check lint format bench docs install bench-install uninstall soak wheel bare clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,9 @@ zmq: ## libzmq with the wherry:// transport, for build/release or: make zmq PREF
 
 root: ## the ROOT adapter, for build/release or: make root PREFIX=$HOME/.local
 	@scripts/build-root $(asked_prefix)
+
+wheel: ## the Python package as one wheel, in build/wheels, tried in a fresh environment
+	@scripts/wheel
 
 demo: ## many workers hand their files to the host, over Wherry and over TCP: make demo TREE=/some/tree
 	@scripts/demo $${TREE:+-- "$$TREE"}

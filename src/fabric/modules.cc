@@ -20,7 +20,8 @@ std::filesystem::path module_path() {
   std::error_code ignored;
   const auto folder = std::filesystem::canonical(here.dli_fname, ignored).parent_path();
   const auto above = folder.parent_path();
-  for (const auto& candidate : {folder / kPlace, above / kBesideModules}) {
+  // The last is where pip's package has it, beside its module.
+  for (const auto& candidate : {folder / kPlace, above / kBesideModules, folder / "prefix/lib" / kPlace}) {
     if (std::filesystem::exists(candidate, ignored)) return candidate;
   }
   return above / "lib" / kPlace;
