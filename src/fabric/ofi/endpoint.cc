@@ -8,6 +8,7 @@
 #include <rdma/fi_eq.h>
 #include <rdma/fi_rma.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -19,6 +20,7 @@
 
 #include <wherry/error.hpp>
 
+#include "base/readable.hpp"
 #include "fabric/ofi/library.hpp"
 
 namespace wherry::fabric::ofi {
@@ -31,8 +33,9 @@ struct FreeInfo {
 };
 using Info = std::unique_ptr<fi_info, FreeInfo>;
 
-[[noreturn]] void fail(long result, const char* operation, const char* advice) {
+[[noreturn]] void fail(long result, const char* operation, const std::string& advice) {
   const int error = static_cast<int>(-result);
+  check_descriptors(error, operation, "");
   throw Error(error > 0 && error < FI_ERRNO_OFFSET ? error : EIO, operation, "",
               std::string(Library::instance().strerror(error)) + "; " + advice);
 }
@@ -90,6 +93,15 @@ Info at(const fi_info* info, const SocketAddress& local) {
   std::free(std::exchange(made->dest_addr, nullptr));
   made->dest_addrlen = 0;
   return made;
+}
+
+/// Providers of cards lock what they register; tcp locks nothing.
+std::string advice_on_registering(std::size_t bytes) {
+  rlimit limit{};
+  (void)::getrlimit(RLIMIT_MEMLOCK, &limit);
+  const std::string most = limit.rlim_cur == RLIM_INFINITY ? "any memory" : human_bytes(limit.rlim_cur) + " in all";
+  return human_bytes(bytes) + " more are needed, and this process may lock " + most +
+         "; raise the limit of locked memory (ulimit -l), or free memory";
 }
 
 std::uint64_t random_key() {
@@ -209,7 +221,7 @@ std::unique_ptr<Registration> Domain::expose(std::span<std::byte> memory) const 
                          &region, nullptr);
     if (result != -FI_ENOKEY) break;
   }
-  if (result != 0) fail(result, "register memory", "raise the limit of locked memory (ulimit -l), or free memory");
+  if (result != 0) fail(result, "register memory", advice_on_registering(memory.size()));
   const bool by_address = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
   return std::make_unique<Registration>(region, by_address ? reinterpret_cast<std::uint64_t>(memory.data()) : 0);
 }

@@ -2,6 +2,8 @@
 #include "fabric/ofi/library.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/resource.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -10,6 +12,8 @@
 
 #include "base/config.hpp"
 #include "base/found_once.hpp"
+#include "base/refused_call.hpp"
+#include "base/unique_fd.hpp"
 
 namespace wherry::fabric::ofi {
 namespace {
@@ -35,8 +39,10 @@ Library load() {
   loaded.file = config::text(config::Key::libfabric);
   void* const library = ::dlopen(loaded.file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
+    const std::string reason = ::dlerror();
+    check_descriptors(0, "load libfabric", loaded.file);
     throw Error(ENOTSUP, "load libfabric", loaded.file,
-                std::string(::dlerror()) + "; install libfabric1, or set WHERRY_LIBFABRIC to the library's path");
+                reason + "; install libfabric1, or set WHERRY_LIBFABRIC to the library's path");
   }
   find(loaded.getinfo, library, "fi_getinfo", kInfoVersion, loaded.file);
   find(loaded.freeinfo, library, "fi_freeinfo", kInfoVersion, loaded.file);
@@ -48,6 +54,20 @@ Library load() {
 }
 
 }  // namespace
+
+void check_descriptors(int error, const char* operation, const std::string& what) {
+  const auto is_lack = [](int code) { return code == EMFILE || code == ENFILE; };
+  if (!is_lack(error)) {
+    const UniqueFd probe(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    error = errno;
+    if (probe.valid() || !is_lack(error)) return;
+  }
+  rlimit limit{};
+  (void)::getrlimit(RLIMIT_NOFILE, &limit);
+  throw Error(error, operation, what,
+              advice_on(error, "open") + "; " + std::to_string(limit.rlim_cur) +
+                  " may be open, and each connection to another host takes seven");
+}
 
 const Library& Library::instance() {
   static constinit FoundOnce<Library> library;

@@ -19,8 +19,12 @@ struct Library {
   decltype(&::fi_version) version;
   std::string file;
 
-  /// Throws Error(ENOTSUP) that says what to install: no such library, or not one of libfabric's.
+  /// Throws Error: ENOTSUP, which says what to install (no such library, or not one of libfabric's), EMFILE.
   static const Library& instance();
 };
+
+/// For a call that failed with `error`. Throws Error(EMFILE, ENFILE) if that says so, or if this process has no
+/// descriptor left: libfabric reports it by codes of its own, and the loader by none.
+void check_descriptors(int error, const char* operation, const std::string& what);
 
 }  // namespace wherry::fabric::ofi
