@@ -28,6 +28,15 @@ constexpr auto kHeadStart = std::chrono::milliseconds(250);
 constexpr auto kPassTime = std::chrono::seconds(1);
 constexpr std::size_t kMostAddresses = 16;
 
+/// Of two addresses of a host: where a port refuses the host is reached, and a way that does not work says nothing.
+bool tells_more(const Failure& one, const Failure& other) {
+  using enum Failure::Gravity;
+  const auto is_off = [](const Failure& each) { return each.gravity == unreachable || each.gravity == no_answer; };
+  if (one.gravity == nobody_listens && is_off(other)) return true;
+  if (other.gravity == nobody_listens && is_off(one)) return false;
+  return one.gravity > other.gravity;
+}
+
 }  // namespace
 
 class RendezvousConnector::State {
@@ -162,13 +171,18 @@ class RendezvousConnector::State {
     if (now >= pass_end_) pass_end_ = now + kPassTime;
   }
 
+  /// A pass does not wait for an address that does not answer if another is done. In the only pass there is, that one
+  /// has to have been reached.
   [[nodiscard]] bool is_pass_over(Clock::time_point now) const {
     const auto has = [this](Search::State state) {
       return std::ranges::any_of(searches_, [state](const Search& each) { return each.state() == state; });
     };
     if (std::ranges::none_of(searches_, [](const Search& each) { return each.runs(); })) return true;
-    return until_ && now >= pass_end_ && has(Search::State::ended) && !has(Search::State::asked) &&
-           !has(Search::State::idle);
+    const bool is_searched = std::ranges::any_of(searches_, [this](const Search& each) {
+      return each.state() == Search::State::ended &&
+             (until_ || each.failure().gravity == Failure::Gravity::nobody_listens);
+    });
+    return is_searched && now >= pass_end_ && !has(Search::State::asked) && !has(Search::State::idle);
   }
 
   void set_timer() {
@@ -179,13 +193,13 @@ class RendezvousConnector::State {
   }
 
   [[noreturn]] void give_up() const {
-    Failure gravest;
+    Failure told;
     for (const Search& each : searches_) {
-      for (const Failure& failure : {each.failure(), each.pending()}) {
-        if (failure.gravity > gravest.gravity) gravest = failure;
-      }
+      const Failure pending = each.pending();
+      const Failure& gravest = pending.gravity > each.failure().gravity ? pending : each.failure();
+      if (tells_more(gravest, told)) told = gravest;
     }
-    throw error_of(gravest);
+    throw error_of(told);
   }
 
   [[nodiscard]] Error error_of(const Failure& failure) const {

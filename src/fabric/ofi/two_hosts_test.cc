@@ -184,6 +184,16 @@ TEST(TwoHosts, AnAddressThatDoesNotWorkIsPassedBy) {
   });
 }
 
+/// One attempt ends although the other address does not answer: its caller asks again, as the listener may come up.
+TEST(TwoHosts, NobodyListensAtTheAddressThatWorks) {
+  between_hosts([](TwoHosts& hosts) {
+    WHERRY_REQUIRE(TwoHosts::set_hosts("2001:db8::2 far\n10.97.0.2 far\n"));
+    WHERRY_REQUIRE(hosts.far_ip("-6 route add blackhole 2001:db8::1/128"));
+    return fails_with(nullptr, near_connector(settings_for(milliseconds(600'000)), "far"), ECONNREFUSED,
+                      "nobody listens there");
+  });
+}
+
 TEST(TwoHosts, AListenerThatComesLaterIsFoundBesideAnAddressThatDoesNotWork) {
   between_hosts([](TwoHosts& hosts) {
     const Settings settings = settings_for(milliseconds(600'000));
