@@ -193,6 +193,11 @@ bool Link::is_ended_by_peer() {
   return ended_by_peer_ || (connected_ && peer_);
 }
 
+bool Link::is_ending() {
+  const std::lock_guard lock(mutex_);
+  return is_gone() || broken_ || ends_at_;
+}
+
 void Link::forget_opening() {
   const std::lock_guard lock(mutex_);
   opening_.reset();

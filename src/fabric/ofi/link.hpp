@@ -66,6 +66,8 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
 
   [[nodiscard]] LinkBells& bells() { return bells_; }
   [[nodiscard]] bool is_gone() const { return bells_.is_gone(); }
+  /// It is gone, or will be soon: its data endpoint was refused, or its peer has ended it.
+  [[nodiscard]] bool is_ending();
   /// The peer's data endpoint has answered.
   [[nodiscard]] bool is_open();
   /// Rings it no more.

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/ofi/meeting_point.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "base/config.hpp"
 #include "base/log.hpp"
 #include "fabric/check.hpp"
+#include "fabric/ofi/meeting_socket.hpp"
 #include "fabric/wait_for_events.hpp"
 
 namespace wherry::fabric::ofi {
@@ -33,6 +36,13 @@ std::uint16_t data_port_of(const Introduction& peer) {
 const char* objection_to(std::uint64_t segment_bytes) {
   const bool fits = segment_bytes > 0 && segment_bytes <= kMaxSegmentBytes;
   return fits ? nullptr : "its segment has no size that a segment may have";
+}
+
+/// For each step that waits for the other host alone. Past it the cause is known: the caller's own limit, of which two
+/// steps take all at most, would only tell that the time is over.
+std::chrono::milliseconds answer_time(const Settings& settings) {
+  const std::chrono::milliseconds connect_time(config::number(config::Key::connect_timeout));
+  return connect_time.count() == 0 ? settings.host_timeout : std::min(settings.host_timeout, connect_time / 2);
 }
 
 Peer peer_of(const Meeting& meeting, const std::string& fabric) {
@@ -133,33 +143,36 @@ std::unique_ptr<Connection> OfiListener::meet(const Offer& offer) {
 
 /// Driven by its maker until a listener is found, and then by the service, with its mutex held: what the acceptor sends
 /// does not wait for the connector's program.
-class OfiConnecting::Attempt final : public Served {
+class OfiConnecting::Attempt final : public Served, public std::enable_shared_from_this<Attempt> {
  public:
   Attempt(const Settings& settings, const std::string& host, const Address& address, const Introduction& own,
           const Link::Sides& sides)
       : news(std::make_shared<EventBell>()),
         link(std::make_shared<Link>(news)),
+        answer_time_(answer_time(settings)),
         rendezvous_(std::in_place, settings, host, *address.node, *address.port, own, Deadline{}),
         address_(address),
         sides_(sides) {}
 
-  /// Hosts answer, not programs: this ends soon, or by the time that a rendezvous gives a host.
+  /// Hosts answer, not programs: this ends soon, or after answer_time.
   void find_listener() {
+    const Deadline limit = Timer::Clock::now() + answer_time_;
     while (!met_ && rendezvous_->waits_for_listener()) {
-      (void)wait_until_readable(rendezvous_->descriptor(), {});
+      if (!wait_until_readable(rendezvous_->descriptor(), limit)) rendezvous_->give_up();
       met_ = rendezvous_->advance();
     }
   }
 
-  void begin(Service& service, const std::shared_ptr<Attempt>& self) {
+  void begin(Service& service) {
     service_ = &service;
-    if (!met_) service.watch(rendezvous_->descriptor(), self);
+    if (!met_) service.watch(rendezvous_->descriptor(), shared_from_this());
     (void)serve(-1);
   }
 
-  bool serve(int /*descriptor*/) override {
-    if (!rendezvous_) return false;
+  bool serve(int descriptor) override {
     try {
+      if (timer_ && descriptor == timer_->descriptor()) on_timer();
+      if (!rendezvous_) return false;
       if (!met_) met_ = rendezvous_->advance();
       if (met_) dial(std::move(*met_));
     } catch (const Error& error) {
@@ -173,26 +186,43 @@ class OfiConnecting::Attempt final : public Served {
   void stop() noexcept {
     if (rendezvous_) service_->unwatch(rendezvous_->descriptor());
     rendezvous_.reset();
+    if (timer_) service_->unwatch(timer_->descriptor());
+    timer_.reset();
   }
 
   const std::shared_ptr<const EventBell> news;
   const std::shared_ptr<Link> link;
   std::optional<Error> failure;  // with the service's mutex held
-  std::uint16_t data_port = 0;   // likewise
+  std::string data_address;      // likewise: where the data endpoint dials
 
  private:
   void dial(Meeting meeting) {
     stop();
-    data_port = data_port_of(meeting.peer);
+    const std::uint16_t data_port = data_port_of(meeting.peer);
     if (data_port == 0 || objection_to(meeting.peer.segment_bytes) != nullptr) {
       throw Error(EPROTO, "connect to", address_.to_string(), "the listener's answer makes no sense; use one version");
     }
     sides_.peer_bytes = meeting.peer.segment_bytes;
+    data_address = meeting.remote.with_port(data_port).to_string();
+    // libfabric says nothing of a packet that a firewall drops.
+    timer_.emplace();
+    timer_->set(Timer::Clock::now() + answer_time_);
+    service_->watch(timer_->descriptor(), shared_from_this());
     link->dial(*service_, std::move(meeting), sides_, data_port);
   }
 
+  void on_timer() {
+    stop();
+    if (link->is_open() || link->is_ending()) return;
+    throw Error(
+        ETIMEDOUT, "connect to", address_.to_string(),
+        data_address + ", its data port, did not answer: a firewall drops it? Let in all of WHERRY_PORTS on that host");
+  }
+
+  const std::chrono::milliseconds answer_time_;
   std::optional<RendezvousConnector> rendezvous_;
   std::optional<Meeting> met_;
+  std::optional<Timer> timer_;  // until the data endpoint has to have answered
   const Address address_;
   Link::Sides sides_;
   Service* service_ = nullptr;
@@ -208,7 +238,7 @@ OfiConnecting::OfiConnecting(const Settings& settings, const std::string& host, 
   // libfabric is loaded here: not before there is something to connect to.
   service_ = &Service::instance();
   const std::lock_guard lock(service_->mutex());
-  attempt_->begin(*service_, attempt_);
+  attempt_->begin(*service_);
 }
 
 OfiConnecting::~OfiConnecting() {
@@ -237,11 +267,11 @@ std::unique_ptr<Connection> OfiConnecting::try_finish() {
     }
     if (link->is_gone() && !link->is_ended_by_peer()) {
       throw Error(ECONNREFUSED, "connect to", address_.to_string(),
-                  "its data port " + std::to_string(attempt_->data_port) +
-                      " cannot be reached; let the firewalls pass all of WHERRY_PORTS");
+                  attempt_->data_address + ", its data port, refuses; let the firewalls pass all of WHERRY_PORTS");
     }
+    if (!link->is_open() && !link->is_gone()) return nullptr;
+    attempt_->stop();
   }
-  if (!link->is_open() && !link->is_gone()) return nullptr;
   link->forget_opening();
   Peer peer{.address = address_, .host = host_};
   auto connection = std::make_unique<OfiConnection>(std::move(*segment_), link, std::move(peer), exposes_);

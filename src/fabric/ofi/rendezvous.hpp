@@ -119,6 +119,8 @@ class RendezvousConnector {
   /// and then always: ECONNREFUSED (no listener there, or it refused), ETIMEDOUT, EACCES (another key),
   /// EPROTO (another version), ECONNRESET (the listener ended), EHOSTUNREACH. The text says what to do.
   std::optional<Meeting> advance();
+  /// Ends a search for a caller whose time is over: throws Error with what is known of the cause.
+  [[noreturn]] void give_up();
   /// True while no listener for (node, port) has been found.
   [[nodiscard]] bool waits_for_listener() const;
 

@@ -75,6 +75,16 @@ class RendezvousConnector::State {
     }
   }
 
+  [[noreturn]] void give_up() const {
+    Failure told;
+    for (const Search& each : searches_) {
+      const Failure pending = each.pending();
+      const Failure& gravest = pending.gravity > each.failure().gravity ? pending : each.failure();
+      if (tells_more(gravest, told)) told = gravest;
+    }
+    throw error_of(told);
+  }
+
   [[nodiscard]] int descriptor() const { return poller_.get(); }
   [[nodiscard]] bool is_answered() const {
     return is_done_ || std::ranges::any_of(searches_, [](const Search& each) { return each.is_answered(); });
@@ -192,16 +202,6 @@ class RendezvousConnector::State {
     timer_.set(next);
   }
 
-  [[noreturn]] void give_up() const {
-    Failure told;
-    for (const Search& each : searches_) {
-      const Failure pending = each.pending();
-      const Failure& gravest = pending.gravity > each.failure().gravity ? pending : each.failure();
-      if (tells_more(gravest, told)) told = gravest;
-    }
-    throw error_of(told);
-  }
-
   [[nodiscard]] Error error_of(const Failure& failure) const {
     using seconds = std::chrono::duration<double>;
     const bool is_waiting = until_ && !failure.is_final();
@@ -233,6 +233,7 @@ RendezvousConnector::~RendezvousConnector() = default;
 
 int RendezvousConnector::descriptor() const { return state_->descriptor(); }
 std::optional<Meeting> RendezvousConnector::advance() { return state_->advance(); }
+void RendezvousConnector::give_up() { state_->give_up(); }
 bool RendezvousConnector::waits_for_listener() const { return !state_->is_answered(); }
 
 }  // namespace wherry::fabric::ofi

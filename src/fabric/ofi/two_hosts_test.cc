@@ -194,6 +194,19 @@ TEST(TwoHosts, NobodyListensAtTheAddressThatWorks) {
   });
 }
 
+TEST(TwoHosts, ASearchThatIsGivenUpSaysWhatItWaitedFor) {
+  between_hosts([](TwoHosts& hosts) {
+    WHERRY_REQUIRE(hosts.far_ip("route add blackhole 10.97.0.1/32"));
+    RendezvousConnector connector = near_connector(settings_for(milliseconds(600'000)), kFar);
+    try {
+      connector.give_up();
+    } catch (const Error& error) {
+      return error.code().value() == ETIMEDOUT &&
+             std::string(error.what()).find("did not answer: a firewall drops it?") != std::string::npos;
+    }
+  });
+}
+
 TEST(TwoHosts, AListenerThatComesLaterIsFoundBesideAnAddressThatDoesNotWork) {
   between_hosts([](TwoHosts& hosts) {
     const Settings settings = settings_for(milliseconds(600'000));
