@@ -44,7 +44,7 @@ class Connection : public Bells {
   /// Starts to copy `source` to `offset` in the peer's segment. Returns how many bytes it took, a prefix; fewer than
   /// asked for when its queue is short of room. 0: the queue is full, or the connection is dead, which `peer_gone` then
   /// says. To wait for a full queue: `arm(Bell::space)`, put again, and if nothing is taken, wait for that bell. The
-  /// caller must not change the bytes taken until `flush` has returned, or a later word of the peer shows that it has
+  /// caller must not change the bytes taken until `flush` has succeeded, or a later word of the peer shows that it has
   /// read them. Range outside the segment: nothing is taken. A load/store fabric may learn of a death only by
   /// `wait` or `peer_gone`; until then it takes what will never be read. Never waits for the peer's program.
   virtual std::size_t put(std::uint64_t offset, std::span<const std::byte> source) = 0;

@@ -127,7 +127,8 @@ void Link::on_socket() {
 
 void Link::finish(Service& service) {
   constexpr int kMostRounds = 4096;
-  for (int i = 0; endpoint_ != nullptr && i < kMostRounds; ++i) {
+  // Bytes and words that the peer sent before its end count. Nothing counts of a peer that broke the protocol.
+  for (int i = 0; endpoint_ != nullptr && !broken_ && i < kMostRounds; ++i) {
     if (endpoint_->poll(*this, kMostHandled) <= 0) break;
   }
   release(service);
@@ -262,7 +263,17 @@ std::shared_ptr<const RemotePlace> Link::reach(const memory::RemoteKey& key, std
   return answer && error == 0 ? std::make_shared<const RemotePlace>(answer->place) : nullptr;
 }
 
+void Link::on_sent() {
+  if (sender_.on_sent()) changed_.notify_all();
+}
+
+void Link::on_read() {
+  sender_.on_read();
+  changed_.notify_all();
+}
+
 void Link::on_word(std::uint64_t data) {
+  if (broken_) return;
   const PeerSlots::Slot* const slot = slots_.find(layout::slot_of(data));
   if (slot == nullptr) {
     break_off("a word for a place that was never named");
@@ -272,6 +283,7 @@ void Link::on_word(std::uint64_t data) {
 }
 
 void Link::on_message(const LinkMessage& message) {
+  if (broken_) return;
   std::optional<Bell> bell;
   switch (static_cast<LinkKind>(message.kind)) {
     case LinkKind::welcome:
@@ -346,7 +358,7 @@ void Link::store(std::byte* at, std::uint64_t value, std::optional<Bell> bell) {
 }
 
 void Link::break_off(const char* reason) {
-  if (!std::exchange(broken_, true)) log::write(log::Level::error, std::string("ofi: a peer sent ") + reason);
+  if (!std::exchange(broken_, true)) log::write(log::Level::warning, std::string("ofi: a peer sent ") + reason);
 }
 
 }  // namespace wherry::fabric::ofi

@@ -96,8 +96,8 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   void release(Service& service) noexcept;
 
   // Endpoint::Handler
-  void on_sent() override { sender_.on_sent(); }
-  void on_read() override { sender_.on_read(); }
+  void on_sent() override;
+  void on_read() override;
   void on_word(std::uint64_t data) override;
   void on_message(const layout::LinkMessage& message) override;
   void on_welcome(const layout::LinkMessage& message);

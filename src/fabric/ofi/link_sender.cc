@@ -41,8 +41,17 @@ LinkSender::Flush LinkSender::begin_flush() {
 }
 
 bool LinkSender::on_flushed(std::uint64_t number) {
-  if (number > flush_number_) return false;
+  if (number > sent_flush_) return false;
   flushed_ = std::max(flushed_, number);
+  return true;
+}
+
+bool LinkSender::on_sent() {
+  --in_flight_;
+  ++completed_;
+  if (sent_flushes_.empty() || completed_ < sent_flushes_.front().posted) return false;
+  completed_flush_ = sent_flushes_.front().number;
+  sent_flushes_.pop_front();
   return true;
 }
 
@@ -56,7 +65,7 @@ bool LinkSender::send(Endpoint& endpoint, const std::optional<RemotePlace>& peer
 bool LinkSender::send_next(Endpoint& endpoint, const std::optional<RemotePlace>& peer) {
   if (!messages_.empty()) {
     if (!posted(endpoint.send(messages_.front()))) return false;
-    messages_.pop_front();
+    take_message();
     return true;
   }
   if (!peer) return false;
@@ -87,6 +96,7 @@ bool LinkSender::write_item(Endpoint& endpoint, const Item& item, const RemotePl
   if (data || !item.source.empty()) {
     const RemotePlace to = item.source.empty() ? segment : RemotePlace{base.key, base.address + item.to};
     if (!posted(endpoint.write(item.source, to, data))) return false;
+    ++posted_;
   }
   if (item.word && is_region) {
     say(message_of(LinkKind::region_word, 0, item.word->at, item.word->value, base.key));
@@ -109,6 +119,16 @@ bool LinkSender::posted(Endpoint::Posted result) {
   if (result == Endpoint::Posted::yes) ++in_flight_;
   if (result == Endpoint::Posted::dead) dead_ = true;
   return result == Endpoint::Posted::yes;
+}
+
+void LinkSender::take_message() {
+  ++posted_;
+  const layout::LinkMessage& message = messages_.front();
+  if (message.kind == static_cast<std::uint32_t>(LinkKind::flush)) {
+    sent_flush_ = message.a;
+    sent_flushes_.push_back({message.a, posted_});
+  }
+  messages_.pop_front();
 }
 
 void LinkSender::take_item() {

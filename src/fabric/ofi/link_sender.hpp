@@ -3,6 +3,7 @@
 // messages, which go first.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -20,7 +21,9 @@ namespace wherry::fabric::ofi {
 class LinkSender {
  public:
   using Item = SendQueue::Item;
-  /// A flush is over when its number is acknowledged, and what was asked to be read before it has arrived.
+  /// A flush is over when three things hold: the peer has acknowledged its number, everything sent up to it is complete
+  /// here, and what was asked to be read before it has arrived. The acknowledgement alone is the peer's claim: memory is
+  /// not given back to the caller while the endpoint may still read it.
   struct Flush {
     std::uint64_t number;
     std::uint64_t reads;
@@ -40,11 +43,13 @@ class LinkSender {
 
   Flush begin_flush();
   [[nodiscard]] bool is_over(const Flush& flush) const {
-    return flushed_ >= flush.number && reads_done_ >= flush.reads;
+    return std::min(flushed_, completed_flush_) >= flush.number && reads_done_ >= flush.reads;
   }
-  /// The peer has acknowledged it. False: it was never asked to.
+  /// The peer has acknowledged it. False: it was never asked to, as that flush has not been sent.
   bool on_flushed(std::uint64_t number);
-  void on_sent() { --in_flight_; }
+  /// A write or a message is complete here; they complete in the order in which they were sent. Returns whether that
+  /// may end a flush.
+  bool on_sent();
   void on_read() { --in_flight_, ++reads_done_; }
 
   /// Sends until nothing waits, or the endpoint is full. False: the endpoint is dead.
@@ -57,6 +62,10 @@ class LinkSender {
     std::uint64_t pushed;  ///< is to be sent behind what was pushed until then
     std::uint64_t number;
   };
+  struct SentFlush {
+    std::uint64_t number;
+    std::uint64_t posted;  ///< its own place among all writes and messages
+  };
 
   static constexpr std::size_t kMostQueued = std::size_t{1} << 20;
   static constexpr std::size_t kMostItems = 256;
@@ -68,6 +77,7 @@ class LinkSender {
   bool defines_slot(const Endpoint& endpoint, const Item& item);
   bool posted(Endpoint::Posted result);
   void take_item();
+  void take_message();
 
   LinkBells& bells_;
   SendQueue queue_;
@@ -79,7 +89,12 @@ class LinkSender {
   std::uint64_t sent_ = 0;  // number of the last push that has been sent
   std::uint64_t reads_pushed_ = 0, reads_done_ = 0;
   std::deque<FlushPoint> flushes_;
-  std::uint64_t flush_number_ = 0, flushed_ = 0;
+  std::deque<SentFlush> sent_flushes_;
+  std::uint64_t posted_ = 0, completed_ = 0;  // writes and messages
+  std::uint64_t flush_number_ = 0;            // given out
+  std::uint64_t sent_flush_ = 0;              // the peer was asked
+  std::uint64_t completed_flush_ = 0;         // everything sent up to it is complete here
+  std::uint64_t flushed_ = 0;                 // the peer has acknowledged it
 };
 
 }  // namespace wherry::fabric::ofi
