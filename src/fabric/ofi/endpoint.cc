@@ -20,7 +20,9 @@
 
 #include <wherry/error.hpp>
 
+#include "base/log.hpp"
 #include "base/readable.hpp"
+#include "fabric/ofi/data_port.hpp"
 #include "fabric/ofi/library.hpp"
 
 namespace wherry::fabric::ofi {
@@ -202,6 +204,9 @@ std::uint16_t Domain::listen(const SocketAddress& local, const PortRange& ports)
     if (result == 0) result = ::fi_pep_bind(endpoint, &events_->fid, 0);
     if (result == 0) result = ::fi_listen(endpoint);
     if (result == 0) {
+      if (!guard_data_port(local.with_port(port))) {
+        log::write(log::Level::info, "ofi: the socket of data port " + std::to_string(port) + " was not found");
+      }
       listening_.push_back({host, port, endpoint});
       return port;
     }
