@@ -49,7 +49,12 @@ OfiConnection::OfiConnection(OwnSegment segment, std::shared_ptr<Link> link, Pee
     : segment_(std::move(segment)), link_(std::move(link)), peer_(std::move(peer)), exposes_(exposes) {}
 
 OfiConnection::~OfiConnection() {
-  if (!origin_.inherited()) link_->close();
+  if (!origin_.inherited()) {
+    link_->close();
+  } else {
+    // The link's endpoint and locks are the parent's, as they were at the moment of the fork: they are left alone.
+    [[maybe_unused]] const auto* left = new std::shared_ptr<Link>(link_);
+  }
 }
 
 std::size_t OfiConnection::put(std::uint64_t offset, std::span<const std::byte> source) {

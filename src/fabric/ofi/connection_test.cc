@@ -6,14 +6,18 @@
 
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "arch/barrier.hpp"
+#include "base/child_process.hpp"
 #include "base/key_file.hpp"
 #include "base/scoped_environment.hpp"
 #include "fabric/fabric.hpp"
@@ -84,6 +88,75 @@ TEST_F(OfiConnectionTest, AFlushIsAnsweredAndAGetBringsWhatWasPut) {
   ASSERT_TRUE(connector_->get(back, 0));
   EXPECT_TRUE(connector_->flush({}).ok());
   EXPECT_EQ(back, source);
+}
+
+/// By a child of a process that connected: the copies are dead, their end is nobody's, and it may connect anew.
+TEST_F(OfiConnectionTest, AForkedChildsCopyIsDead) {
+  connect();
+  const auto child = [this] {
+    bool dead = connector_->peer_gone() && connector_->put(0, connector_->segment()) == 0 &&
+                !connector_->signal(0, 1, Bell::data) && !connector_->get(connector_->segment(), 0) &&
+                connector_->flush({}).error == ECONNRESET;
+    connector_->arm(Bell::data);
+    dead = dead && connector_->wait(Bell::data, {}) == Wake::gone;
+    connector_->disarm(Bell::data);
+    connector_.reset();
+    acceptor_.reset();
+    connect();
+    return dead && connector_->signal(0, 1, Bell::data) && connector_->flush({}).ok();
+  };
+  EXPECT_EQ(Child(child).wait(), 0);
+  ASSERT_TRUE(connector_->signal(0, 1, Bell::data));
+  await(*acceptor_, 0, 1);
+  EXPECT_TRUE(acceptor_->flush({}).ok());
+}
+
+/// Forks at any moment of the service's work.
+TEST_F(OfiConnectionTest, AForkBesideTrafficStopsNeitherProcess) {
+  connect();
+  std::atomic<bool> runs{true};
+  std::jthread traffic([&] {
+    for (std::uint64_t i = 1; runs; ++i) {
+      if (!connector_->signal(0, i, Bell::data) || !connector_->flush({}).ok()) return;
+    }
+  });
+  for (int i = 0; i < 50; ++i) {
+    const auto child = [this] {
+      const bool dead = connector_->peer_gone() && acceptor_->peer_gone();
+      connector_.reset();
+      acceptor_.reset();
+      return dead;
+    };
+    EXPECT_EQ(Child(child).wait(), 0);
+  }
+  runs = false;
+  traffic.join();
+  EXPECT_TRUE(connector_->flush({}).ok());
+}
+
+/// The signals that a thread blocks, as bits.
+std::uint64_t blocked_by(const std::filesystem::path& task) {
+  std::ifstream status(task / "status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("SigBlk:")) return std::stoull(line.substr(7), nullptr, 16);
+  }
+  return 0;
+}
+
+TEST_F(OfiConnectionTest, ItsThreadsTakeNoSignals) {
+  connect();
+  std::uint64_t blockable = 0;
+  for (const int signal :
+       {SIGHUP, SIGINT, SIGTERM, SIGALRM, SIGCHLD, SIGUSR1, SIGUSR2, SIGIO, SIGPROF, SIGRTMIN, SIGRTMAX}) {
+    blockable |= std::uint64_t{1} << (signal - 1);
+  }
+  int others = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(::gettid())) continue;
+    ++others;
+    EXPECT_EQ(blocked_by(task) & blockable, blockable) << task.path();
+  }
+  EXPECT_GT(others, 0);
 }
 
 TEST_F(OfiConnectionTest, AnEndIsNews) {

@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <memory>
 #include <span>
 #include <thread>
 #include <utility>
@@ -25,19 +27,51 @@ namespace {
 /// Bounds what a wake-up that a provider has lost may cost.
 constexpr int kLongestSleepMs = 1000;
 
+/// Threads that are started meanwhile take no signals.
+class SignalsBlocked {
+ public:
+  SignalsBlocked() {
+    sigset_t all;
+    sigfillset(&all);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_{};
+};
+
 }  // namespace
 
+/// What makes the service of one process. A forked child makes another: its copy of the mutex may be held for ever.
+struct Service::Maker {
+  explicit Maker(std::uint64_t number) : generation(number) {}
+
+  const std::uint64_t generation;
+  std::mutex mutex;
+  Service* service = nullptr;
+};
+
+Service::Maker& Service::maker() {
+  static constinit std::atomic<Maker*> current{nullptr};
+  Maker* known = current.load(std::memory_order_acquire);  // MAKER
+  while (known == nullptr || known->generation != fork_generation()) {
+    auto fresh = std::make_unique<Maker>(fork_generation());
+    // MAKER: this one, or that of a thread that was first.
+    if (current.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
+  }
+  return *known;
+}
+
 Service& Service::instance() {
-  struct Made {
-    std::uint64_t generation;
-    Service* service;
-  };
-  static std::mutex& making = *new std::mutex;
-  static Made made{0, nullptr};
-  const std::lock_guard lock(making);
-  if (made.service == nullptr || made.generation != fork_generation()) {
+  Maker& made = maker();
+  const std::lock_guard lock(made.mutex);
+  if (made.service == nullptr) {
+    // Signals are for the program's own threads, not for the service's, nor for those that libfabric starts.
+    const SignalsBlocked blocked;
     made.service = new Service;
-    made.generation = fork_generation();
   }
   return *made.service;
 }
@@ -46,13 +80,7 @@ Service::Service() : epoll_(::epoll_create1(EPOLL_CLOEXEC)) {
   if (!epoll_.valid()) throw Error(errno, "start the network's service", "", advice_on(errno, "epoll_create1"));
   add_to_epoll(domain_.descriptor(), EPOLLIN);
   add_to_epoll(nudge_.descriptor(), EPOLLIN);
-  // Signals are for the program's own threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   std::thread([this] { run(); }).detach();
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void Service::add_to_epoll(int descriptor, std::uint32_t events) {

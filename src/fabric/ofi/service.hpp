@@ -58,8 +58,12 @@ class Service {
   void remove(void* context) noexcept { links_.erase(context); }
 
  private:
+  struct Maker;
+
   Service();
   ~Service() = default;
+
+  static Maker& maker();
 
   [[noreturn]] void run();
   bool serve_news();
