@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/ofi/search.hpp"
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <utility>
 
 #include <wherry/error.hpp>
@@ -19,13 +19,12 @@ namespace {
 /// The candidates of each pass: most listeners hold one of the first; the others are asked in turn.
 constexpr std::size_t kFirstCandidates = 16;
 constexpr std::size_t kOtherCandidates = 48;
-/// What takes a connection and says nothing is another program, or a process that is stopped.
-constexpr auto kAnswerTime = std::chrono::seconds(2);
-constexpr const char* kFirewall = "a firewall drops it? Let in the TCP ports of WHERRY_PORTS on that host";
+/// A port that does not answer that soon is waited for, but the next is asked beside it.
+constexpr auto kProbeHeadStart = std::chrono::milliseconds(50);
+/// Ports that are asked at the same time.
+constexpr std::size_t kMostProbes = 8;
 constexpr const char* kPathMtu =
     "small packets pass, and large ones do not: path MTU? Lower the interface's MTU, or let ICMP pass";
-
-bool is_refusal(int error) { return error == ECONNREFUSED || error == ECONNRESET; }
 
 }  // namespace
 
@@ -43,16 +42,26 @@ std::size_t Search::candidate(std::size_t index) const {
 }
 
 void Search::begin(std::size_t pass, bool all) {
+  stop();
   pass_ = pass;
   all_ = all;
   next_ = 0;
-  next_port();
+  again_.clear();
+  is_host_there_ = false;
+  state_ = State::connecting;
+  pass_limit_ = Clock::now() + wanted_.settings.host_timeout + Probe::kAnswerTime;
+  ask_more(Clock::now());
+}
+
+void Search::stop_probes() {
+  probes_.clear();
+  limit_ = pass_limit_ = next_probe_ = Clock::time_point::max();
 }
 
 void Search::stop() {
+  stop_probes();
   socket_.reset();
   state_ = State::idle;
-  limit_ = Clock::time_point::max();
 }
 
 void Search::end() {
@@ -64,59 +73,88 @@ void Search::fail(Failure::Gravity gravity, int error, std::string advice) {
   if (gravity >= failure_.gravity) failure_ = {.gravity = gravity, .error = error, .advice = std::move(advice)};
 }
 
-void Search::next_port() {
-  stop();
-  while (next_ < candidates()) {
-    tried_ = address_.with_port(wanted_.order[candidate(next_++)]);
-    if (connect()) return;
+std::optional<std::size_t> Search::take_candidate() {
+  if (!again_.empty()) {
+    const std::size_t index = again_.front();
+    again_.pop_front();
+    return index;
   }
-  end();
+  if (next_ == candidates()) return std::nullopt;
+  return candidate(next_++);
 }
 
-/// False: refused at once.
-bool Search::connect() {
-  socket_ = UniqueFd(::socket(address_.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  if (!socket_.valid()) {
-    if (errno == EAFNOSUPPORT) return on_connect_error(errno);
-    throw Error(errno, "connect", tried_.to_string(), "raise the limit of open files: ulimit -n");
+/// As many as are due. What is under way decides the state and the limit.
+void Search::ask_more(Clock::time_point now) {
+  if (now >= pass_limit_) {
+    for (const Probe& probe : probes_) fail(probe.failure());
+    return end();
   }
-  watch_host(socket_.get(), wanted_.settings.host_timeout);
-  const int result = ::connect(socket_.get(), tried_.get(), tried_.length());
-  if (result != 0 && errno != EINPROGRESS) return on_connect_error(errno);
-  state_ = State::connecting;
-  limit_ = Clock::now() + wanted_.settings.host_timeout;
-  if (!poll_for(poller_, socket_.get(), EPOLLOUT, id_)) {
-    throw Error(errno, "connect", tried_.to_string(), "raise fs.epoll.max_user_watches");
+  bool is_left = true;
+  while (is_left && (probes_.empty() || (probes_.size() < kMostProbes && now >= next_probe_))) {
+    is_left = begin_probe();
+    if (state_ == State::ended) return;
   }
-  return true;
+  if (probes_.empty()) return end();
+  state_ = std::ranges::any_of(probes_, &Probe::is_asked) ? State::asked : State::connecting;
+  limit_ = pass_limit_;
+  if (is_left && probes_.size() < kMostProbes) limit_ = std::min(limit_, next_probe_);
+  for (const Probe& probe : probes_) limit_ = std::min(limit_, probe.limit());
 }
 
-/// False: the next port may be tried.
-bool Search::on_connect_error(int error) {
-  if (is_refusal(error)) {
-    fail(Failure::Gravity::nobody_listens, ECONNREFUSED,
-         "nobody listens there; start the listener, or compare WHERRY_JOB and WHERRY_PORTS of both hosts");
-    return false;
+/// False: no candidate is left.
+bool Search::begin_probe() {
+  const auto index = take_candidate();
+  if (!index) return false;
+  next_probe_ = Clock::now() + kProbeHeadStart;
+  try {
+    probes_.emplace_back(wanted_, address_, *index, poller_, id_);
+  } catch (const Error&) {
+    if (probes_.empty()) throw;
+    again_.push_front(*index);  // there is no descriptor for it, but for others there was
+    return true;
   }
-  if (error == ETIMEDOUT) {
-    fail(Failure::Gravity::no_answer, ETIMEDOUT, where() + " did not answer: " + kFirewall);
-  } else {
-    fail(Failure::Gravity::unreachable, error == EACCES || error == EPERM ? EHOSTUNREACH : error,
-         where() + " cannot be reached; correct its address in WHERRY_HOSTS, or the route to it");
-  }
-  end();
+  // Refused at once, or out of reach.
+  (void)advance_probe(std::prev(probes_.end()), Clock::time_point::min());
   return true;
 }
 
 void Search::advance(Clock::time_point now) {
   if (!runs()) return;
+  if (is_answered()) return advance_meeting(now);
+  for (auto probe = probes_.begin(); probe != probes_.end();) {
+    const auto next = std::next(probe);
+    if (!advance_probe(probe, now)) return;
+    probe = next;
+  }
+  ask_more(now);
+}
+
+/// False: it has decided what becomes of the search.
+bool Search::advance_probe(std::list<Probe>::iterator probe, Clock::time_point now) {
+  const Probe::Found found = probe->advance(now);
+  is_host_there_ = is_host_there_ || probe->is_host_there();
+  switch (found) {
+    case Probe::Found::nothing_yet:
+      return true;
+    case Probe::Found::yes:
+      introduce(probe);
+      return false;
+    default:
+      break;
+  }
+  fail(probe->failure());
+  probes_.erase(probe);
+  // A firewall may let some ports pass. Where no port has answered in time none will.
+  const bool is_over = found == Probe::Found::unreachable || (found == Probe::Found::late && !is_host_there_);
+  if (is_over) end();
+  return !is_over;
+}
+
+void Search::advance_meeting(Clock::time_point now) {
   if (now >= limit_) {
-    const Failure late = pending();
-    fail(late.gravity, late.error, late.advice);
-    if (state_ == State::asked) return next_port();
+    fail(pending());
     return end();
   }
-  if (state_ == State::connecting) return on_connected();
   switch (incoming_.receive(socket_.get())) {
     case Incoming::State::partial:
       return;
@@ -125,7 +163,6 @@ void Search::advance(Clock::time_point now) {
     case Incoming::State::complete:
       break;
   }
-  if (state_ == State::asked) return on_answer();
   if (state_ == State::introduced) return on_receipt();
   on_hello();
 }
@@ -134,12 +171,8 @@ Failure Search::pending() const {
   using enum Failure::Gravity;
   switch (state_) {
     case State::connecting:
-      return {.gravity = no_answer, .error = ETIMEDOUT, .advice = where() + " did not answer: " + kFirewall};
     case State::asked:
-      return {
-          .gravity = nobody_listens,
-          .error = ECONNREFUSED,
-          .advice = where() + " took the connection and said nothing: another program's port, or a stopped process"};
+      return probes_.empty() ? failure_ : probes_.front().failure();
     case State::introduced:
       return {.gravity = no_answer, .error = ETIMEDOUT, .advice = where() + " answered, but " + kPathMtu};
     case State::received:
@@ -150,36 +183,21 @@ Failure Search::pending() const {
   }
 }
 
-void Search::on_connected() {
-  pollfd state{.fd = socket_.get(), .events = POLLOUT, .revents = 0};
-  if (::poll(&state, 1, 0) != 1) return;
-  int error = 0;
-  socklen_t length = sizeof error;
-  (void)::getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &length);
-  if (error != 0) {
-    if (!on_connect_error(error)) next_port();
-    return;
+/// The others are asked again if this one turns out to have another key.
+void Search::introduce(std::list<Probe>::iterator probe) {
+  auto place = again_.begin();
+  for (auto other = probes_.begin(); other != probes_.end(); ++other) {
+    if (other != probe) place = std::next(again_.insert(place, other->candidate()));
   }
-  layout::Question question{.version = layout::kRendezvousVersion,
-                            .magic = layout::kRendezvousMagic,
-                            .job = wanted_.job,
-                            .node = wanted_.node,
-                            .port = wanted_.port,
-                            .zero = 0,
-                            .nonce = {}};
-  make_nonce(question.nonce);
-  transcript_ = Transcript(wanted_.settings.key);
-  transcript_.add(std::as_bytes(std::span(&question, 1)));
-  // A connection to an own port may be given that same port, and then ends in itself.
-  sockaddr_storage own{};
-  length = sizeof own;
-  const bool is_own = ::getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&own), &length) == 0 &&
-                      SocketAddress(reinterpret_cast<const sockaddr*>(&own), length).to_string() == tried_.to_string();
-  if (is_own || !send_message(socket_.get(), question)) {
-    if (!on_connect_error(ECONNREFUSED)) next_port();
-    return;
-  }
-  listen_for(State::asked, sizeof(layout::Answer), kAnswerTime);
+  tried_ = probe->tried();
+  socket_ = probe->take_socket();
+  transcript_ = probe->transcript();
+  stop_probes();
+  const auto hello = make_hello(layout::Kind::hello, wanted_.job, wanted_.own);
+  prove(*hello, transcript_, kConnectorRole);
+  state_ = State::introduced;
+  if (!send_message(socket_.get(), *hello)) return on_ended(ECONNRESET);
+  listen_for(State::introduced, sizeof(layout::Hello), wanted_.settings.host_timeout);
 }
 
 void Search::listen_for(State state, std::size_t bytes, Clock::duration time) {
@@ -191,36 +209,23 @@ void Search::listen_for(State state, std::size_t bytes, Clock::duration time) {
   }
 }
 
-void Search::on_answer() {
-  const auto answer = incoming_.as<layout::Answer>();
-  if (answer.magic != layout::kRendezvousMagic) return next_port();
-  if (answer.version != layout::kRendezvousVersion) {
-    fail(Failure::Gravity::version, EPROTO,
-         where() + " speaks version " + std::to_string(answer.version) + " and this process version " +
-             std::to_string(layout::kRendezvousVersion) + "; install the same Wherry on both hosts");
-    return next_port();
-  }
-  if (answer.verdict == static_cast<std::uint32_t>(layout::Verdict::full)) {
-    fail(Failure::Gravity::full, ECONNREFUSED, "too many connectors wait there to be accepted; accept faster");
-    return end();
-  }
-  if (answer.verdict != static_cast<std::uint32_t>(layout::Verdict::yes)) return next_port();
-  transcript_.add(std::as_bytes(std::span(&answer, 1)));
-  const auto hello = make_hello(layout::Kind::hello, wanted_.job, wanted_.own);
-  prove(*hello, transcript_, kConnectorRole);
-  if (!send_message(socket_.get(), *hello)) return on_ended(ECONNRESET);
-  listen_for(State::introduced, sizeof(layout::Hello), wanted_.settings.host_timeout);
-}
-
 void Search::on_receipt() {
   const auto& receipt = incoming_.as<layout::Hello>();
   const bool is_receipt = receipt.kind == static_cast<std::uint32_t>(layout::Kind::receipt);
   if (!is_well_formed(receipt, wanted_.job) || !is_receipt || !is_proved(receipt, transcript_, kListenerRole)) {
     fail(Failure::Gravity::key, EACCES,
          where() + " has another key; copy the file that WHERRY_KEY names to both hosts");
-    return next_port();  // another user's listener may stand before the one that is looked for
+    return go_on();  // another user's listener may stand before the one that is looked for
   }
   listen_for(State::received, sizeof(layout::Hello), Clock::duration::max());
+}
+
+/// As if that port had said no.
+void Search::go_on() {
+  socket_.reset();
+  state_ = State::connecting;
+  pass_limit_ = Clock::now() + wanted_.settings.host_timeout + Probe::kAnswerTime;
+  ask_more(Clock::now());
 }
 
 void Search::on_hello() {
@@ -242,15 +247,10 @@ void Search::on_hello() {
 }
 
 void Search::on_ended(int error) {
-  if (state_ == State::asked) {
-    fail(Failure::Gravity::nobody_listens, ECONNREFUSED, where() + " closed the connection: another program's port");
-    return next_port();
-  }
   if (state_ == State::received) {
     fail(Failure::Gravity::lost, error != 0 ? error : ECONNRESET, "the listener ended; start it again");
   } else if (error == ETIMEDOUT) {
-    const Failure late = pending();
-    fail(late.gravity, late.error, late.advice);
+    fail(pending());
   } else {
     fail(Failure::Gravity::full, ECONNREFUSED, where() + " closed the connection: too many connectors call there");
   }
@@ -268,7 +268,5 @@ Meeting Search::take() {
   meeting.remote = SocketAddress::remote_of(meeting.socket.get());
   return meeting;
 }
-
-std::string Search::where() const { return tried_.to_string(); }
 
 }  // namespace wherry::fabric::ofi

@@ -1,42 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connector's way along the ports of one address of a host, until a listener there says yes; then the meeting.
+// A connector's way along the ports of one address of a host, until a listener there says yes; then the meeting. Ports
+// are asked in their order. One that has not answered soon is not waited for: the next are asked beside it.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <list>
 #include <optional>
 #include <string>
 
 #include "base/unique_fd.hpp"
 #include "fabric/ofi/meeting_socket.hpp"
-#include "fabric/ofi/ports.hpp"
+#include "fabric/ofi/probe.hpp"
 #include "fabric/ofi/proof.hpp"
 #include "fabric/ofi/rendezvous.hpp"
 
 namespace wherry::fabric::ofi {
-
-/// Why there is no meeting. Of several causes the gravest is reported.
-struct Failure {
-  enum class Gravity : std::uint8_t { none, nobody_listens, unreachable, no_answer, full, version, key, lost };
-
-  Gravity gravity = Gravity::none;
-  int error = 0;
-  std::string advice;
-
-  /// No further attempt can help: a listener said yes, and then no or nothing.
-  [[nodiscard]] bool is_final() const { return gravity == Gravity::lost; }
-};
-
-/// What all searches of a connector have in common.
-struct Wanted {
-  Settings settings;
-  std::uint64_t job;
-  std::uint16_t node;
-  std::uint16_t port;
-  PortOrder order;
-  Introduction own;
-};
 
 class Search {
  public:
@@ -44,7 +25,7 @@ class Search {
   enum class State : std::uint8_t {
     idle,        ///< not begun, or stopped
     connecting,  ///< over TCP
-    asked,       ///< "are you (job, node, port)?"
+    asked,       ///< a port at least: "are you (job, node, port)?"
     introduced,  ///< it is: the hello is under way
     received,    ///< the listener's fabric has it; the program has not accepted yet
     met,
@@ -55,7 +36,8 @@ class Search {
   Search(const Wanted& wanted, const SocketAddress& address, int poller, std::uint64_t id);
 
   /// Asks candidates of the pass, numbered from 0. Each pass asks the first candidates again, and others than the pass
-  /// before; `all`: all ports. Throws Error(EMFILE).
+  /// before; `all`: all ports. It ends Probe::kAnswerTime after Settings::host_timeout at the latest. Throws
+  /// Error(EMFILE).
   void begin(std::size_t pass, bool all);
   void stop();
   /// Does what is due: called for an event of its socket, and at `limit`. Throws Error(EMFILE).
@@ -75,18 +57,24 @@ class Search {
  private:
   [[nodiscard]] std::size_t candidates() const;
   [[nodiscard]] std::size_t candidate(std::size_t index) const;
-  void next_port();
-  bool connect();
-  bool on_connect_error(int error);
-  void on_connected();
-  void on_answer();
+  /// Its place in the order.
+  std::optional<std::size_t> take_candidate();
+
+  void ask_more(Clock::time_point now);
+  bool begin_probe();
+  bool advance_probe(std::list<Probe>::iterator probe, Clock::time_point now);
+  void introduce(std::list<Probe>::iterator probe);
+  void advance_meeting(Clock::time_point now);
+  void go_on();
   void on_receipt();
   void on_hello();
   void on_ended(int error);
   void listen_for(State state, std::size_t bytes, Clock::duration time);
   void fail(Failure::Gravity gravity, int error, std::string advice);
+  void fail(const Failure& failure) { fail(failure.gravity, failure.error, failure.advice); }
+  void stop_probes();
   void end();
-  [[nodiscard]] std::string where() const;
+  [[nodiscard]] std::string where() const { return tried_.to_string(); }
 
   const Wanted& wanted_;
   SocketAddress address_;
@@ -95,7 +83,13 @@ class Search {
   State state_ = State::idle;
   std::size_t pass_ = 0;
   bool all_ = false;
-  std::size_t next_ = 0;  ///< candidate of this pass
+  std::size_t next_ = 0;           ///< candidate of this pass
+  std::deque<std::size_t> again_;  ///< places of candidates before it that were asked and not waited for
+  std::list<Probe> probes_;        ///< while connecting or asked, the longest first
+  Clock::time_point pass_limit_ = Clock::time_point::max();
+  Clock::time_point next_probe_ = Clock::time_point::max();
+  bool is_host_there_ = false;  ///< it has answered at any port of this pass
+  // The port that said yes.
   SocketAddress tried_;
   UniqueFd socket_;
   Clock::time_point limit_ = Clock::time_point::max();
