@@ -49,14 +49,14 @@ def endpoints(hosts, host):
 def test_an_example_runs_as_it_is(hosts, where, name, receiver, sent, printed):
     program = example("cpp_" + name)
     there = hosts.far if where == "another host" else hosts.near
-    receiving = hosts.run(hosts.near, program, *receiver, stdout=PIPE)
-    sending = hosts.run(there, program, *sent, stdout=PIPE)
+    receiving = hosts.spawn(hosts.near, program, *receiver, stdout=PIPE)
+    sending = hosts.spawn(there, program, *sent, stdout=PIPE)
     finish(sending)
     assert finish(receiving) == printed
 
 
 def test_one_listener_accepts_from_both_hosts_and_top_names_the_other(hosts):
-    listener = hosts.run(hosts.near, example("cpp_poller"), "3", stdout=PIPE)
+    listener = hosts.spawn(hosts.near, example("cpp_poller"), "3", stdout=PIPE)
     senders = [hosts.start(host, "pipe", "wherry://0:2000", stdin=PIPE) for host in (hosts.near, hosts.far, hosts.far)]
     for sender in senders:
         sender.stdin.write(b"x")
@@ -101,7 +101,7 @@ def test_a_hosts_files_are_mounted_on_the_other(hosts, tmp_path):
     if b" is mounted on " not in said and b"fuse" in said.lower():
         pytest.skip("FUSE is not permitted in these namespaces: " + said.decode())
     assert b" is mounted on " in said, said + mounting.stderr.read()
-    inside = hosts.run(hosts.far, "sh", "-c", f"cmp {mount}/read {root}/read && head -c 2000000 {mount}/read > {mount}/written && "
+    inside = hosts.spawn(hosts.far, "sh", "-c", f"cmp {mount}/read {root}/read && head -c 2000000 {mount}/read > {mount}/written && "
                        f"sync {mount}/written && cmp {mount}/written {root}/written && echo same", stdout=PIPE)
     assert finish(inside) == "same\n"
     mounting.terminate()
@@ -110,7 +110,7 @@ def test_a_hosts_files_are_mounted_on_the_other(hosts, tmp_path):
 
 @pytest.mark.parametrize("program, arguments", [("publish", ["1"]), ("subscribe", [])])
 def test_what_needs_shared_memory_says_so_at_once(hosts, program, arguments):
-    code, errors = result(hosts.run(hosts.near, example("cpp_" + program), *arguments, stdout=PIPE))
+    code, errors = result(hosts.spawn(hosts.near, example("cpp_" + program), *arguments, stdout=PIPE))
     assert code == 1
     assert errors.count("\n") == 1
     assert "Operation not supported; peers on other hosts cannot map it; use wherry+shm:// for processes of this machine" in errors
@@ -168,7 +168,7 @@ def test_without_the_module_the_error_says_what_to_install(hosts, tmp_path):
     (tmp_path / "bin").mkdir()
     alone = tmp_path / "bin/wherry"
     shutil.copy(PROGRAM, alone)
-    process = hosts.run(hosts.near, alone, "pipe", "--listen", "wherry://*:5000", stdout=PIPE)
+    process = hosts.spawn(hosts.near, alone, "pipe", "--listen", "wherry://*:5000", stdout=PIPE)
     code, errors = result(process)
     if "error while loading shared libraries" in errors:
         pytest.skip("this program is no one file")

@@ -8,7 +8,7 @@ from two_hosts import PIPE
 
 
 def traffic(hosts, host, role, endpoint, **options):
-    return hosts.run(host, BUILD / "bin/traffic", role, endpoint, *(f"{name}={value}" for name, value in options.items()),
+    return hosts.spawn(host, BUILD / "bin/traffic", role, endpoint, *(f"{name}={value}" for name, value in options.items()),
                      stdout=PIPE, stderr=subprocess.STDOUT, text=True)
 
 
