@@ -6,7 +6,9 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -51,6 +53,7 @@ void join_one(Library& library, const std::string& address, std::optional<double
     } catch (const Error& error) {
       if (error.code().value() != ETIMEDOUT || deadline.has_passed()) throw;
     }
+    run_signal_handlers();
     before = std::min(before, joined_to(library));
   }
 }

@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import wherry
+
 SOURCE = Path(__file__).resolve().parents[2]
 PROGRAM = Path(os.environ.get("WHERRY_PROGRAM", SOURCE / "build/release/bin/wherry"))
-PACKAGE = PROGRAM.parents[1] / "python"
+PACKAGE = Path(wherry.__file__).parents[1]
 EXAMPLES = SOURCE / "examples/python"
 
 

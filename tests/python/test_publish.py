@@ -98,11 +98,14 @@ def test_the_header_is_as_documented(joined):
 @pytest.mark.parametrize(
     "field, value",
     [("dimensions", 9), ("header", 64), ("header", 1 << 20), ("data", 17), ("dtype", b"|O8"), ("dtype", b"<f0"),
-     ("dtype", b"x" * 16), ("dtype", b"<u99999999"), ("shape", 1 << 63), ("shape", 1 << 62), ("dtype", b"<M8[,\"]")],
+     ("dtype", b"x" * 16), ("dtype", b"<u99999999"), ("shape", 1 << 63), ("shape", 1 << 62), ("dtype", b"<M8[,\"]"), ("elements", 9),
+     ("elements", 1 << 40)],
 )
 def test_a_header_that_lies_is_refused(joined, field, value):
     publisher, subscriber = joined
     fields = {"header": 128, "dimensions": 1, "data": 16, "dtype": b"<u2", "shape": 8, field: value}
+    if field == "elements":  # more than the message has, and every field says so
+        fields |= {"data": 2 * value, "shape": value}
     header = HEADER.pack(1, MAGIC, fields["header"], fields["dimensions"], 0, fields["data"], fields["dtype"],
                          fields["shape"], 0, 0, 0, 0, 0, 0, 0)
     publisher.publish(header + bytes(16))
@@ -180,6 +183,20 @@ def test_arrays_outlive_publisher_and_subscriber():
     gc.collect()
     assert (published == 5).all() and (kept == 6).all() and (taken == 5).all()
     kept[:] = 7  # its memory is still a loan
+
+
+def test_a_published_array_outlives_its_publisher_alone(joined):
+    publisher, subscriber = joined
+    published = publisher.loan(100_000, "i4")
+    published[:] = 5
+    publisher.publish(published)
+    publisher.close()
+    assert (subscriber.take(timeout=60).array == 5).all()
+    with pytest.raises(EOFError):
+        subscriber.take(timeout=60)
+    subscriber.close()
+    gc.collect()
+    assert (published == 5).all()
 
 
 def test_iterating_ends_with_the_publisher(joined):
