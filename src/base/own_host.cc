@@ -5,7 +5,6 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -70,8 +69,10 @@ std::vector<std::string> addresses_of(const std::string& host, int flags) {
   return addresses;
 }
 
+char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
+
 bool is_same_name(std::string_view one, std::string_view other) {
-  return one.size() == other.size() && ::strncasecmp(one.data(), other.data(), one.size()) == 0;
+  return std::ranges::equal(one, other, {}, lower, lower);
 }
 
 std::string_view first_label(std::string_view name) { return name.substr(0, name.find('.')); }

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <fstream>
 #include <string>
@@ -85,9 +86,9 @@ TEST(OwnHost, SaysWhatItIsCalled) {
 }
 
 TEST(OwnHost, TheKernelKnowsIt) {
-  std::string name(256, '\0');
+  std::array<char, 256> name{};
   ASSERT_EQ(::gethostname(name.data(), name.size() - 1), 0);
-  EXPECT_TRUE(OwnHost::look().is_called(name.c_str()));
+  EXPECT_TRUE(OwnHost::look().is_called(name.data()));
 }
 
 TEST(OwnHost, WithoutADescriptorTheErrorSaysWhatToRaise) {

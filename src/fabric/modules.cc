@@ -12,7 +12,7 @@
 namespace wherry::fabric {
 namespace {
 
-/// Beside the library, the program or the other module that this is part of.
+/// Beside the library, the program or the other module that this is part of; libzmq lies a folder deeper.
 std::filesystem::path module_path() {
   constexpr std::string_view kPlace = "wherry/ofi/libwherry-ofi.so", kBesideModules = "ofi/libwherry-ofi.so";
   Dl_info here{};
@@ -21,7 +21,8 @@ std::filesystem::path module_path() {
   const auto folder = std::filesystem::canonical(here.dli_fname, ignored).parent_path();
   const auto above = folder.parent_path();
   // The last is where pip's package has it, beside its module.
-  for (const auto& candidate : {folder / kPlace, above / kBesideModules, folder / "prefix/lib" / kPlace}) {
+  for (const auto& candidate : {folder / kPlace, above / kBesideModules, above.parent_path() / kBesideModules,
+                                folder / "prefix/lib" / kPlace}) {
     if (std::filesystem::exists(candidate, ignored)) return candidate;
   }
   return above / "lib" / kPlace;

@@ -34,7 +34,7 @@ namespace {
 Finding failed(const Error& error) {
   const std::string found =
       fmt::format("{} {}: {}", error.operation(), printable(error.address()), error.code().message());
-  return {Verdict::fail, found, printable(error.advice())};
+  return {Verdict::fail, found, error.advice().empty() ? "the lines above may tell why" : printable(error.advice())};
 }
 
 /// For IPv6 and IPv4, as listeners bind theirs; for IPv4 alone where the kernel has no IPv6.

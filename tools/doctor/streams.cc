@@ -68,11 +68,10 @@ void require(Result result, std::size_t bytes, const char* what) {
   throw std::runtime_error(std::string(what) + " moved too little");
 }
 
-// The connecting side: sends a payload, expects it back. Returns how long connecting took.
-steady_clock::duration connect_and_echo(const std::string& address) {
-  const auto start = steady_clock::now();
-  Stream stream = connect(address, {}, kCallTimeout);
-  const auto connected = steady_clock::now() - start;
+// The connecting side: sends a payload, expects it back. Returns when it was connected.
+steady_clock::time_point connect_and_echo(Connecting& attempt) {
+  Stream stream = attempt.finish(kCallTimeout);
+  const auto connected = steady_clock::now();
   std::array<std::byte, kEchoBytes> sent{};
   sent.fill(std::byte{0x5a});
   std::array<std::byte, kEchoBytes> received{};
@@ -106,11 +105,12 @@ Finding check_settings() {
 
 double echo_with_itself(const std::string& address) {
   Listener listener = listen(address);
-  // What one side cannot make, an attempt says at once. The listener would only time out later.
-  static_cast<void>(start_connect(listener.local().to_string()));
-  auto connecting = std::async(std::launch::async, connect_and_echo, listener.local().to_string());
+  const auto start = steady_clock::now();
+  // What one side cannot make, the attempt says here, at once. The listener would only time out later.
+  Connecting attempt = start_connect(listener.local().to_string(), {}, kCallTimeout);
+  auto connecting = std::async(std::launch::async, [&attempt] { return connect_and_echo(attempt); });
   accept_and_echo(listener);
-  return std::chrono::duration<double, std::micro>(connecting.get()).count();
+  return std::chrono::duration<double, std::micro>(connecting.get() - start).count();
 }
 
 Finding check_stream() {

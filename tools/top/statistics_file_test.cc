@@ -29,7 +29,7 @@ using layout::StatisticsHeader;
 using layout::StatisticsRecord;
 
 statistics::Endpoint some_endpoint() {
-  return {EndpointKind::stream, Address{"", 2, 2000}, Address{"", 7, {}}, 1234, 4096, 65536, "shm"};
+  return {EndpointKind::stream, Address{"", 2, 2000}, Address{"", 7, {}}, 1234, 4096, 65536, "shm", "beta"};
 }
 
 // This process as `wherry top` sees it.
@@ -97,6 +97,7 @@ TEST(StatisticsFile, ShowsWhatTheLibraryCounts) {
   EXPECT_EQ(endpoint.peer, (Address{"", 7, {}}));
   EXPECT_EQ(endpoint.peer_pid, 1234U);
   EXPECT_EQ(endpoint.fabric, "shm");
+  EXPECT_EQ(endpoint.peer_host, "beta");
   EXPECT_EQ(endpoint.send_capacity, 4096U);
   EXPECT_EQ(endpoint.receive_capacity, 65536U);
   EXPECT_EQ(endpoint.bytes_sent, 123U);
