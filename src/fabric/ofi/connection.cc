@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/ofi/connection.hpp"
 
+#include <array>
 #include <cerrno>
+#include <cstddef>
+#include <new>
 #include <utility>
 
 #include "fabric/check.hpp"
@@ -53,7 +56,9 @@ OfiConnection::~OfiConnection() {
     link_->close();
   } else {
     // The link's endpoint and locks are the parent's, as they were at the moment of the fork: they are left alone.
-    [[maybe_unused]] const auto* left = new std::shared_ptr<Link>(link_);
+    using Kept = std::shared_ptr<Link>;
+    alignas(Kept) std::array<std::byte, sizeof(Kept)> never_destroyed;
+    ::new (never_destroyed.data()) Kept(link_);
   }
 }
 

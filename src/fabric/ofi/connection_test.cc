@@ -90,7 +90,7 @@ TEST_F(OfiConnectionTest, AFlushIsAnsweredAndAGetBringsWhatWasPut) {
   EXPECT_EQ(back, source);
 }
 
-/// By a child of a process that connected: the copies are dead, their end is nobody's, and it may connect anew.
+/// The copies of a forked child are dead. Destroying them leaves the parent's alone, and the child may connect anew.
 TEST_F(OfiConnectionTest, AForkedChildsCopyIsDead) {
   connect();
   const auto child = [this] {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The TCP port at which libfabric waits for data endpoints. Anybody who reaches the host may connect there, and
+// The TCP port at which libfabric waits for data endpoints. Any host that reaches it may connect there, and
 // libfabric's tcp provider keeps one descriptor for each connection that says nothing, without a limit of time; 1.17
 // also waits on the service thread for the rest of a message of which only the beginning came.
 #pragma once

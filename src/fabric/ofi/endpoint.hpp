@@ -152,8 +152,8 @@ class Endpoint {
   /// Requests that the caller may have under way.
   static constexpr std::size_t kMostInFlight = 64;
 
-  /// Each completes once: writes and messages in their order, and reads in theirs. The memory stays until then, or until
-  /// this is destroyed.
+  /// Each completes once: writes and messages in their order, and reads in theirs. The memory stays until then, or
+  /// until this is destroyed.
   Posted write(std::span<const std::byte> source, const RemotePlace& to, std::optional<std::uint64_t> data);
   Posted read(std::span<std::byte> into, const RemotePlace& from);
   Posted send(const layout::LinkMessage& message);  ///< copies it

@@ -22,8 +22,8 @@ class LinkSender {
  public:
   using Item = SendQueue::Item;
   /// A flush is over when three things hold: the peer has acknowledged its number, everything sent up to it is complete
-  /// here, and what was asked to be read before it has arrived. The acknowledgement alone is the peer's claim: memory is
-  /// not given back to the caller while the endpoint may still read it.
+  /// here, and what was asked to be read before it has arrived. The acknowledgement alone is the peer's claim: memory
+  /// is not given back to the caller while the endpoint may still read it.
   struct Flush {
     std::uint64_t number;
     std::uint64_t reads;

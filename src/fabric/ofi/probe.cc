@@ -36,11 +36,7 @@ Probe::Probe(const Wanted& wanted, const SocketAddress& address, std::size_t can
       poller_(poller),
       id_(id),
       socket_(::socket(address.family(), SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)),
-      limit_(Clock::now() + wanted.settings.host_timeout),
-      transcript_(wanted.settings.key),
-      failure_{.gravity = Failure::Gravity::no_answer,
-               .error = ETIMEDOUT,
-               .advice = tried_.to_string() + " did not answer: " + kFirewall} {
+      limit_(Clock::now() + wanted.settings.host_timeout) {
   int error = socket_.valid() ? 0 : errno;
   if (error != 0 && error != EAFNOSUPPORT) {
     throw Error(error, "connect", tried_.to_string(), "raise the limit of open files: ulimit -n");
@@ -71,8 +67,21 @@ Probe::Found Probe::advance(Clock::time_point now) {
   }
 }
 
+Failure Probe::failure() const {
+  if (failure_) return *failure_;
+  if (!is_asked_) {
+    return {.gravity = Failure::Gravity::no_answer,
+            .error = ETIMEDOUT,
+            .advice = tried_.to_string() + " did not answer: " + kFirewall};
+  }
+  return {.gravity = Failure::Gravity::nobody_listens,
+          .error = ECONNREFUSED,
+          .advice = tried_.to_string() +
+                    " took the connection and said nothing: another program's port, or a stopped process"};
+}
+
 Probe::Found Probe::settle(Found found, Failure::Gravity gravity, int error, std::string advice) {
-  failure_ = {.gravity = gravity, .error = error, .advice = std::move(advice)};
+  failure_ = Failure{.gravity = gravity, .error = error, .advice = std::move(advice)};
   return found;
 }
 
@@ -110,15 +119,14 @@ Probe::Found Probe::on_connected() {
                             .zero = 0,
                             .nonce = {}};
   make_nonce(question.nonce);
-  transcript_.add(std::as_bytes(std::span(&question, 1)));
+  transcript_.emplace(wanted_.settings.key);
+  transcript_->add(std::as_bytes(std::span(&question, 1)));
   if (is_connected_with_itself() || !send_message(socket_.get(), question)) return on_connect_error(ECONNREFUSED);
   is_asked_ = is_host_there_ = true;
   incoming_.expect(sizeof(layout::Answer));
   limit_ = Clock::now() + kAnswerTime;
   poll_or_throw(poller_, socket_.get(), EPOLLIN | EPOLLRDHUP, id_, tried_);
-  return settle(
-      Found::nothing_yet, Failure::Gravity::nobody_listens, ECONNREFUSED,
-      tried_.to_string() + " took the connection and said nothing: another program's port, or a stopped process");
+  return Found::nothing_yet;
 }
 
 Probe::Found Probe::on_answer() {
@@ -140,7 +148,7 @@ Probe::Found Probe::on_answer() {
   if (answer.verdict != static_cast<std::uint32_t>(layout::Verdict::yes)) {
     return settle(Found::no, Failure::Gravity::nobody_listens, ECONNREFUSED, kNobody);
   }
-  transcript_.add(std::as_bytes(std::span(&answer, 1)));
+  transcript_->add(std::as_bytes(std::span(&answer, 1)));
   return Found::yes;
 }
 

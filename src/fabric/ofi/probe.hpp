@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/unique_fd.hpp"
 #include "fabric/ofi/meeting_socket.hpp"
@@ -68,11 +70,11 @@ class Probe {
   /// The host has sent something, if only a refusal.
   [[nodiscard]] bool is_host_there() const { return is_host_there_; }
   /// Once it is settled, and not by `yes`: why. Until then: what it waits for.
-  [[nodiscard]] const Failure& failure() const { return failure_; }
+  [[nodiscard]] Failure failure() const;
 
   // Once it says yes.
   UniqueFd take_socket() { return std::move(socket_); }
-  [[nodiscard]] const Transcript& transcript() const { return transcript_; }
+  [[nodiscard]] const Transcript& transcript() const { return *transcript_; }
 
  private:
   Found settle(Found found, Failure::Gravity gravity, int error, std::string advice);
@@ -88,12 +90,13 @@ class Probe {
   const std::uint64_t id_;
   UniqueFd socket_;
   Clock::time_point limit_;
-  Transcript transcript_;
+  // Most ports refuse: what follows is made for those that do not.
+  std::optional<Transcript> transcript_;
   Incoming incoming_;
   bool is_asked_ = false;
   bool is_host_there_ = false;
   Found settled_ = Found::nothing_yet;
-  Failure failure_;
+  std::optional<Failure> failure_;
 };
 
 }  // namespace wherry::fabric::ofi

@@ -199,7 +199,9 @@ class RendezvousConnector::State {
     auto next = std::min(next_pass_, until_.value_or(Clock::time_point::max()));
     if (!is_answered() && next_pass_ == Clock::time_point::max()) next = std::min({next, next_address_, pass_end_});
     for (const Search& each : searches_) next = std::min(next, each.limit());
-    timer_.set(next);
+    // Every port may have refused at once: no socket is left that would tell.
+    const bool is_over = !is_answered() && next_pass_ == Clock::time_point::max() && is_pass_over(Clock::now());
+    timer_.set(is_over ? Clock::time_point::min() : next);
   }
 
   [[nodiscard]] Error error_of(const Failure& failure) const {

@@ -101,7 +101,7 @@ TEST_F(SearchTest, APortThatWasNotWaitedForIsAskedAgain) {
   RendezvousConnector connector = this->connector(seconds_from_now(1000));
   std::optional<Meeting> met;
   drive(nullptr, &connector, &met, [&] { return open_connections() == 1; });
-  // The listener's kernel takes a connection, too, and nobody drives the listener.
+  // The listener's kernel takes a connection, too; the listener is not driven.
   pollfd called{.fd = listener.descriptor(), .events = POLLIN, .revents = 0};
   drive(nullptr, &connector, &met, [&] { return ::poll(&called, 1, 0) == 1; });
   const layout::Answer yes{.version = layout::kRendezvousVersion,

@@ -77,7 +77,7 @@ Endpoint::Posted Endpoint::send(const layout::LinkMessage& message) { return net
 int Endpoint::poll(Handler& handler, int most) { return network().poll(handler, most); }
 bool Endpoint::may_sleep() const { return true; }
 
-// A service without a thread: who plays the network calls the links.
+// A service without a thread: the fuzz target calls the links.
 Service::Service() = default;
 Service& Service::instance() {
   static Service& service = *new Service;
