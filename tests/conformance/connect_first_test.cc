@@ -286,7 +286,7 @@ TEST_P(MailboxConnectsFirst, TwoThatWaitForEachOtherBecomeOnePair) {
 
 TEST_P(MailboxConnectsFirst, APeerThatNeverListensIsALoss) {
   Mailbox from;
-  const Mailbox::Peer peer = from.connect(where_, 30ms);
+  const Mailbox::Peer peer = from.connect(where_, 500ms);
   EXPECT_EQ(from.send(peer, pattern_.bytes(10), kTimeout).error, ECONNREFUSED);
   Mailbox::Loss loss{};
   ASSERT_EQ(from.losses(std::span(&loss, 1)), 1U);
