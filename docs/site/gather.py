@@ -3,7 +3,8 @@
 """Puts the pages of the site together: gather.py SOURCE_TREE MANUAL_FOLDER... PAGES
 
 Copies the Markdown pages of the source tree to the folder PAGES, where a page's name in backticks becomes a link to it,
-adds a page for each man page below the MANUAL_FOLDERs, and the report of `make bench` if there is one.
+adds a page for each man page below the MANUAL_FOLDERs, the reference of the Python package if it is built, and the report
+of `make bench` if there is one.
 """
 
 import os
@@ -15,6 +16,8 @@ from pathlib import Path
 
 NAVIGATION = Path(__file__).with_name("mkdocs.yml")
 REPORT = Path("build/bench/report.html")
+# What nanobind makes of the Python package while it is built.
+STUB = Path("build/release/python/wherry/_native.pyi")
 FENCE = re.compile(r" *```")
 QUOTED = re.compile(r"(?<!\[)`([^`\s]+\.md)`")
 HOME = "README.md"
@@ -27,6 +30,7 @@ def main(tree, manuals, pages):
     for source in sources:
         write(pages / place_of(source), with_links((tree / source).read_text(), source, sources))
     write(pages / "man/index.md", index_of_manual(sorted(add_manual(pages, manuals))))
+    write(pages / "python/index.md", python_page((tree / STUB).exists()))
     report = tree / REPORT
     if report.exists():
         copy(report, pages / "benchmarks/report.html")
@@ -100,6 +104,13 @@ def index_of_manual(entries):
     rows = [f"| [{name}({section})]({name}.{section}.md) | {purpose.replace('|', chr(92) + '|')} |" for name, section, purpose in entries]
     none = "There are none in this build: `make docs` makes them of the programs that it can build.\n"
     return "# Man pages\n\n" + ("\n".join(["| page | purpose |", "|---|---|", *rows]) + "\n" if rows else none)
+
+
+def python_page(is_built):
+    title = "# The Python package\n\n"
+    if is_built:
+        return title + "The tutorial is [`docs/python.md`](../docs/python.md).\n\n::: wherry\n\n::: wherry.aio\n"
+    return title + "It is not part of this build: `make build` builds it if `scripts/setup test` has installed what it needs.\n"
 
 
 def benchmarks_page(has_report):

@@ -77,6 +77,14 @@ def test_the_reference_says_what_a_header_says(browser, address):
     assert "#include <wherry/stream.hpp>" in text and "A connected, ordered, reliable byte stream" in text
 
 
+def test_the_reference_of_python_says_what_the_package_says(browser, address):
+    browser.get(f"{address}/python/index.html")
+    article = browser.find_element(By.TAG_NAME, "article").text
+    if "It is not part of this build" in article:
+        pytest.skip("the Python package is not built")
+    assert "try_receive" in article and "FramedStream" in article
+
+
 def test_a_man_page_has_the_options_of_the_program(browser, address):
     browser.get(f"{address}/man/wherry-ship.1.html")
     assert "--help" in browser.find_element(By.TAG_NAME, "article").text
