@@ -35,10 +35,10 @@ struct Endpoint {
   Address local;
   Address peer;                        ///< a listener has none: leave it empty
   std::int64_t peer_pid = 0;           ///< 0: none
-  std::string_view peer_host{};        ///< empty: this machine; its first 47 bytes are shown
   std::uint64_t send_capacity = 0;     ///< bytes of the ring this side sends into
   std::uint64_t receive_capacity = 0;  ///< bytes of the ring this side receives into
   std::string_view fabric;             ///< its first 15 bytes are shown
+  std::string_view peer_host{};        ///< empty: this machine; its first 47 bytes are shown
 };
 
 class Page;

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages over wherry:// between two hosts of WHERRY_HOSTS, and beside them within one."""
+"""wherry:// between two hosts of WHERRY_HOSTS, and beside them within one."""
 
-import subprocess
+import sys
 
-from processes import BUILD, all_succeed
-from two_hosts import PIPE
+import pytest
+from processes import PROGRAM, SOURCE
+from two_hosts import PIPE, result
 
-
-def traffic(hosts, host, role, endpoint, **options):
-    return hosts.spawn(host, BUILD / "bin/traffic", role, endpoint, *(f"{name}={value}" for name, value in options.items()),
-                     stdout=PIPE, stderr=subprocess.STDOUT, text=True)
+EXAMPLES = SOURCE / "examples/zmq"
 
 
-def test_messages_of_every_size_cross(hosts):
-    for size, count in ((16, 20000), (4096, 5000), (1 << 20, 50)):
-        all_succeed([traffic(hosts, hosts.near, "pull", "wherry://*:2000", bind=1, count=count, size=size),
-                     traffic(hosts, hosts.far, "push", "wherry://0:2000", count=count, size=size)], timeout=None)
+def start(hosts, host, script, *arguments):
+    return hosts.spawn(host, PROGRAM, "run", "--", sys.executable, EXAMPLES / script, *arguments, stdout=PIPE)
 
 
-def test_the_same_endpoint_serves_this_host_over_shared_memory(hosts):
-    all_succeed([traffic(hosts, hosts.near, "pull", "wherry://*:2000", bind=1, count=20000, size=4096),
-                 traffic(hosts, hosts.near, "push", "wherry://0:2000", count=20000, size=4096)], timeout=None)
+@pytest.mark.parametrize("where", ["another host", "this host"])
+def test_a_pipeline_crosses_as_it_is(hosts, where):
+    there = hosts.far if where == "another host" else hosts.near
+    push = start(hosts, hosts.near, "push.py", "wherry://*:2000", 1000)
+    pull = start(hosts, there, "pull.py", "wherry://0:2000", 1000)
+    assert pull.stdout.read() == b"1000 pieces, 10000000 bytes, in order\n"
+    assert result(pull) == (0, "") and result(push) == (0, "")
