@@ -39,10 +39,13 @@ const char* objection_to(std::uint64_t segment_bytes) {
 }
 
 /// For each step that waits for the other host alone. Past it the cause is known: the caller's own limit, of which two
-/// steps take all at most, would only tell that the time is over.
+/// steps take all at most, would only tell that the time is over. A host that is there has time to answer, however
+/// short that limit is.
 std::chrono::milliseconds answer_time(const Settings& settings) {
+  constexpr std::chrono::milliseconds kLeast{200};
   const std::chrono::milliseconds connect_time(config::number(config::Key::connect_timeout));
-  return connect_time.count() == 0 ? settings.host_timeout : std::min(settings.host_timeout, connect_time / 2);
+  if (connect_time.count() == 0) return settings.host_timeout;
+  return std::min(settings.host_timeout, std::max(connect_time / 2, kLeast));
 }
 
 Peer peer_of(const Meeting& meeting, const std::string& fabric) {
