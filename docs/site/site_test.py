@@ -60,7 +60,7 @@ def test_the_front_page_shows_the_readme(browser, address):
 
 
 def test_a_page_that_is_named_in_backticks_is_a_link(browser, address):
-    browser.get(f"{address}/docs/README.html")
+    browser.get(f"{address}/docs/index.html")
     browser.find_element(By.LINK_TEXT, "docs/network.md").click()
     WebDriverWait(browser, PATIENCE).until(lambda driver: driver.current_url.endswith("/docs/network.html"))
 

@@ -13,7 +13,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstddef>
-#include <cstring>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -55,9 +54,8 @@ class RecordSet {
 };
 
 void copy_text(std::span<char> field, std::string_view text) {
-  const std::size_t length = std::min(text.size(), field.size() - 1);
-  std::memcpy(field.data(), text.data(), length);
-  std::fill(field.begin() + static_cast<std::ptrdiff_t>(length), field.end(), '\0');
+  text = text.substr(0, field.size() - 1);
+  std::fill(std::copy(text.begin(), text.end(), field.begin()), field.end(), '\0');
 }
 
 std::uint16_t port_or_none(const Address& address) { return address.port.value_or(layout::kNoPort); }
