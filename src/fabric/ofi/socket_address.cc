@@ -84,7 +84,7 @@ std::string SocketAddress::host() const {
 }
 
 std::string SocketAddress::to_string() const {
-  const std::string name = host();
+  std::string name = host();
   if (length_ == 0) return name;
   return (family() == AF_INET6 ? "[" + name + "]" : name) + ":" + std::to_string(port());
 }
