@@ -49,8 +49,9 @@ def fill_up(folder):
             filler.write(bytes(BLOCK))
 
 
-@pytest.mark.parametrize("told_by", ["write", "fsync", "close", "fsync of another"])
-def test_a_disk_that_others_fill_is_told_of(tmp_path, told_by):
+@contextlib.contextmanager
+def kept_without_room(tmp_path):
+    """A mount on a full disk, and an open file of it with a kept write for which there is no room."""
     with mounted("-t", "tmpfs", "-o", "size=4M", "small", tmp_path / "root") as root:
         with served(tmp_path) as (server, _, _, here):
             file = opened(here / "file")
@@ -58,42 +59,40 @@ def test_a_disk_that_others_fill_is_told_of(tmp_path, told_by):
             with stopped(server.process):
                 assert os.pwrite(file, bytes(BLOCK), 1 << 20) == BLOCK
                 fill_up(root)
-            if told_by == "fsync of another":
-                other = opened(here / "file", os.O_RDONLY)
-                with pytest.raises(OSError) as failed:
-                    os.fsync(other)
-                os.fsync(other)  # once
-                assert failed.value.errno == errno.ENOSPC
-                os.close(other)
-            calls = {"write": lambda: os.pwrite(file, b"x", 0) or os.pread(file, 1, 0) or os.pwrite(file, b"x", 0),
-                     "fsync": lambda: os.fsync(file), "close": lambda: os.close(os.dup(file))}
-            with pytest.raises(OSError) as failed:
-                if told_by == "write":
-                    os.fstat(file)  # by then it is written
-                calls.get(told_by, calls["fsync"])()
-            assert failed.value.errno == errno.ENOSPC
-            os.unlink(root / "filler")
-            os.pwrite(file, bytes(BLOCK), 1 << 20)
-            if told_by in ("write", "close"):  # which the kernel may have dropped
-                assert error_of(lambda: os.fsync(file)) == errno.ENOSPC
+            yield root, here, file
             os.fsync(file)
             os.close(file)
+
+
+@pytest.mark.parametrize("told_by", ["write", "fsync", "close", "fsync of another"])
+def test_a_disk_that_others_fill_is_told_of(tmp_path, told_by):
+    with kept_without_room(tmp_path) as (root, here, file):
+        if told_by == "fsync of another":
+            other = opened(here / "file", os.O_RDONLY)
+            with pytest.raises(OSError) as failed:
+                os.fsync(other)
+            os.fsync(other)  # once
+            assert failed.value.errno == errno.ENOSPC
+            os.close(other)
+        calls = {"write": lambda: os.pwrite(file, b"x", 0) or os.pread(file, 1, 0) or os.pwrite(file, b"x", 0),
+                 "fsync": lambda: os.fsync(file), "close": lambda: os.close(os.dup(file))}
+        with pytest.raises(OSError) as failed:
+            if told_by == "write":
+                os.fstat(file)  # by then it is written
+            calls.get(told_by, calls["fsync"])()
+        assert failed.value.errno == errno.ENOSPC
+        os.unlink(root / "filler")
+        os.pwrite(file, bytes(BLOCK), 1 << 20)
+        if told_by in ("write", "close"):  # which the kernel may have dropped
+            assert error_of(lambda: os.fsync(file)) == errno.ENOSPC
 
 
 @pytest.mark.parametrize("script", ["import os, sys; os.fstat(int(sys.argv[1]))", "import os"], ids=["looks", "exits"])
 def test_an_error_is_told_though_another_process_with_the_descriptor_exits(tmp_path, script):
-    with mounted("-t", "tmpfs", "-o", "size=4M", "small", tmp_path / "root") as root:
-        with served(tmp_path) as (server, _, _, here):
-            file = opened(here / "file")
-            write_until_kept(file, root / "file")
-            with stopped(server.process):
-                assert os.pwrite(file, bytes(BLOCK), 1 << 20) == BLOCK
-                fill_up(root)
-            # Its exit closes the descriptor, and nobody hears of that.
-            subprocess.run([sys.executable, "-c", script, str(file)], pass_fds=[file], check=True)
-            assert error_of(lambda: os.fsync(file)) == errno.ENOSPC
-            os.fsync(file)
-            os.close(file)
+    with kept_without_room(tmp_path) as (_, _, file):
+        # Its exit closes the descriptor, and nobody hears of that.
+        subprocess.run([sys.executable, "-c", script, str(file)], pass_fds=[file], check=True)
+        assert error_of(lambda: os.fsync(file)) == errno.ENOSPC
 
 
 @contextlib.contextmanager
