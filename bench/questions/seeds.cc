@@ -10,6 +10,7 @@
 #include "base/config.hpp"
 #include "bench/harness/table.hpp"
 #include "bench/questions/file/crossing.hpp"
+#include "bench/questions/file/question.hpp"
 #include "bench/questions/questions.hpp"
 
 namespace wherry::bench::seeds {
@@ -242,11 +243,7 @@ void add_options(CLI::App& command, Options& options) {
   command.add_option("--seeds", options.seeds, fmt::format("Of {}; default: all", fmt::join(names, ", ")))
       ->delimiter(',')
       ->check(CLI::IsMember(names));
-  command
-      .add_option("--directory", options.file.directory,
-                  "Where the files of `files` are made, in a folder that is gone afterwards")
-      ->capture_default_str()
-      ->check(CLI::ExistingDirectory);
+  file::add_directory_option(command, options);
 }
 
 bool chooses(const std::string& system, const std::string& question) {

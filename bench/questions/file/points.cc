@@ -79,6 +79,14 @@ std::string word_of(Figure figure) {
 
 std::string mode_of(Figure figure, bool threads) { return word_of(figure) + (threads ? "-threads" : ""); }
 
+void add_directory_option(CLI::App& command, Options& options) {
+  command
+      .add_option("--directory", options.file.directory,
+                  "Where the files are made, in a folder that is gone afterwards")
+      ->capture_default_str()
+      ->check(CLI::ExistingDirectory);
+}
+
 void add_options(CLI::App& command, Options& options) {
   std::vector<std::string> words;
   for (const Figure figure : kFigures) words.push_back(word_of(figure));
@@ -91,11 +99,7 @@ void add_options(CLI::App& command, Options& options) {
                       fmt::join(words, ", ")))
       ->delimiter(',')
       ->check(CLI::IsMember(words));
-  command
-      .add_option("--directory", options.file.directory,
-                  "Where the files are made, in a folder that is gone afterwards")
-      ->capture_default_str()
-      ->check(CLI::ExistingDirectory);
+  add_directory_option(command, options);
   options.file.threads = kThreads;
   command
       .add_option("--threads", options.file.threads,

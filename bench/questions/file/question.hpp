@@ -45,6 +45,8 @@ struct Point {
 std::string mode_of(Figure figure, bool threads);
 
 void add_options(CLI::App& command, Options& options);
+/// Of these, the one that says where the files are made.
+void add_directory_option(CLI::App& command, Options& options);
 
 /// Every size with the first number of processes; hits and writes at the middle size with the other numbers too, and
 /// with those of threads. The bytes of a point are shared out among its processes or threads. Throws
