@@ -18,7 +18,7 @@ def waits(thread):
     return thread.is_alive()
 
 
-# Each call, on one of the two ends, that blocks for ever, and what ends it at the other end.
+# Calls that block without limit on one end, each with the call of the other end that completes it.
 @pytest.fixture
 def blocked(in_thread):
     """Starts a call in a thread, and sees that this thread runs meanwhile."""

@@ -23,8 +23,8 @@ struct Library {
   static const Library& instance();
 };
 
-/// For a call that failed with `error`. Throws Error(EMFILE, ENFILE) if that says so, or if this process has no
-/// descriptor left: libfabric reports it by codes of its own, and the loader by none.
+/// Call this after a call that failed with `error`. Throws Error(EMFILE or ENFILE) if that is the error, or if this
+/// process has no free descriptor. libfabric reports that by codes of its own, and the loader does not report it.
 void check_descriptors(int error, const char* operation, const std::string& what);
 
 }  // namespace wherry::fabric::ofi

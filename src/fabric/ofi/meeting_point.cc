@@ -207,7 +207,7 @@ class OfiConnecting::Attempt final : public Served, public std::enable_shared_fr
     }
     sides_.peer_bytes = meeting.peer.segment_bytes;
     data_address = meeting.remote.with_port(data_port).to_string();
-    // libfabric says nothing of a packet that a firewall drops.
+    // libfabric does not report a packet that a firewall drops.
     timer_.emplace();
     timer_->set(Timer::Clock::now() + answer_time_);
     service_->watch(timer_->descriptor(), shared_from_this());

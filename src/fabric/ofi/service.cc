@@ -45,7 +45,8 @@ class SignalsBlocked {
 
 }  // namespace
 
-/// What makes the service of one process. A forked child makes another: its copy of the mutex may be held for ever.
+/// Makes the service of one process. A forked child uses a maker of its own, because a thread of the parent may hold
+/// the mutex that the child has a copy of.
 struct Service::Maker {
   explicit Maker(std::uint64_t number) : generation(number) {}
 

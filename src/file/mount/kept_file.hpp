@@ -75,7 +75,7 @@ class KeptFile {
   static constexpr std::size_t kMostAppended = WriteBuffer::kPiece;
   Kept append(std::span<const std::byte> from, const Writer& by, const std::function<void(std::uint64_t)>& begin);
   /// Writes what is kept, and asks whether more may be. Nothing is kept meanwhile.
-  /// @param wanted  bytes: if another call has asked meanwhile, and there is room for so many, nothing is done
+  /// @param wanted  bytes. Does nothing if another call has renewed in the meantime and left room for them
   void renew(std::uint64_t client, std::uint64_t wanted);
   /// One request. False: nothing is kept.
   bool write_some();
