@@ -59,6 +59,12 @@ def test_a_layout_in_the_environment_counts_where_no_option_says_one(mpirun, mpi
     assert "WHERRY_MPI_LAYOUT=adaptive" in shown and "LD_PRELOAD" not in shown
 
 
+def test_a_job_stays_on_this_machine_where_a_file_names_other_hosts(mpirun, mpich):
+    assert "WHERRY_FABRIC=shm" in mpirun("-n", 1, mpich, WHERRY_HOSTS="/hosts").stdout.splitlines()
+    assert "WHERRY_FABRIC=faulty" in mpirun("-n", 1, mpich, WHERRY_HOSTS="/hosts", WHERRY_FABRIC="faulty").stdout.splitlines()
+    assert "WHERRY_FABRIC" not in mpirun("-n", 1, mpich).stdout
+
+
 def test_jobs_of_more_processes_than_cores_have_small_buffers_unless_the_user_says_otherwise(mpirun, mpich, openmpi):
     assert "WHERRY_MPI_BUDGET=16K" in mpirun("-n", 1000, mpich).stdout
     assert {"WHERRY_MPI_BUDGET=16K", "WHERRY_MPI_EAGER=4K"} <= set(mpirun("-n", 1000, openmpi).stdout.splitlines())

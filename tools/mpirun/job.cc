@@ -75,6 +75,9 @@ void set_for_all(const MpiJob& job, const std::filesystem::path& provider, Varia
   variables.emplace_back("FI_PROVIDER", "wherry");
   variables.emplace_back("WHERRY_MPI_LAYOUT", job.layout);
   if (!job.budget.empty()) variables.emplace_back("WHERRY_MPI_BUDGET", job.budget);
+  // A job runs on this machine, also where WHERRY_HOSTS names others for other programs.
+  if (!value_of("WHERRY_HOSTS").empty() && value_of("WHERRY_FABRIC").empty())
+    variables.emplace_back("WHERRY_FABRIC", "shm");
 }
 
 /// With more processes than cores buffers compete for the caches, and what is longer than a section is read in its
