@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -31,15 +32,21 @@ def checkout(tmp_path):
     return root
 
 
-def configure(root, flags="-std=c++20"):
-    entry = {"directory": str(root), "file": str(root / "src/main.cc"), "command": f"clang++-19 {flags} -c {root}/src/main.cc"}
+def configure(root, flags="-std=c++20", sources=("src/main.cc",)):
+    entries = [
+        {"directory": str(root), "file": f"{root}/{source}", "command": f"clang++-19 {flags} -c {root}/{source}"} for source in sources
+    ]
     (root / "build").mkdir(exist_ok=True)
-    (root / "build/compile_commands.json").write_text(json.dumps([entry]))
+    (root / "build/compile_commands.json").write_text(json.dumps(entries))
 
 
-def tidy(root, cache):
+def git(root, *command):
+    subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@t", *command], cwd=root, check=True)
+
+
+def tidy(root, cache, *options, sources=("src/main.cc",)):
     result = subprocess.run(
-        [root / "scripts/tidy", "build", "src/main.cc"], cwd=root, capture_output=True, text=True, timeout=120,
+        [root / "scripts/tidy", "build", *options, *sources], cwd=root, capture_output=True, text=True, timeout=120,
         env=os.environ | {"WHERRY_CACHE_DIR": str(cache)})
     assert result.stderr == ""
     return result.returncode, result.stdout
@@ -91,3 +98,23 @@ def test_a_record_that_is_damaged_is_no_record(checkout, tmp_path):
     (record,) = (tmp_path / "cache/tidy").iterdir()
     record.write_text("{")
     assert not is_known(checkout, tmp_path / "cache")
+
+
+def test_what_time_did_not_suffice_for_is_counted_and_not_taken_for_clean(checkout, tmp_path):
+    status, output = tidy(checkout, tmp_path / "cache", "--seconds", "0")
+    assert status == 0 and "1 of 1 sources were not checked within 0 s" in output
+    assert not is_known(checkout, tmp_path / "cache")
+
+
+def test_sources_that_changed_last_are_checked_first(checkout, tmp_path):
+    names = ["first", "second", "third"]
+    for name in names:
+        (checkout / f"src/{name}.cc").write_text("int main() {}\n")
+        (checkout / f"src/{name}.hpp").write_text(CLEAN)
+    configure(checkout, sources=[f"src/{name}.cc" for name in names])
+    git(checkout, "init", "--quiet")
+    for changed in ["src/third.cc", "src/first.cc", "src/first.hpp", "src/second.hpp"]:
+        git(checkout, "add", changed)
+        git(checkout, "commit", "--quiet", "--message", changed)
+    _, output = tidy(checkout, tmp_path / "cache", "--jobs", "1", sources=[f"src/{name}.cc" for name in names])
+    assert re.findall(r"clang-tidy src/(\w+)\.cc", output) == ["second", "first", "third"]
