@@ -24,7 +24,7 @@ stage() {
   printf '[%d/%d] %s\n' "$stages_started" "$stages_planned" "$title"
   # Without the trap Ctrl-C would not reach it: bash has what runs in the background ignore that. Stages of its own, as in
   # tests of this script, are none of the caller's.
-  (trap - INT && unset WHERRY_STAGE_TIMES && "$@") >"$log" 2>&1 </dev/null &
+  (trap - INT && unset WHERRY_STAGE_TIMES WHERRY_LAST_BEGIN && "$@") >"$log" 2>&1 </dev/null &
   watch_log $! "$log" "$begin"
   wait $! || status=$?
   if [[ -n ${WHERRY_STAGE_TIMES:-} ]]; then printf '%s\t%d\n' "$title" $((SECONDS - begin)) >>"$WHERRY_STAGE_TIMES"; fi
@@ -35,6 +35,13 @@ stage() {
     show_failure "$title" "$status" $((SECONDS - begin))
   fi
   return "$status"
+}
+
+# left_out TITLE: whether it is too late to begin that: the time is past WHERRY_LAST_BEGIN, in seconds since 1970. .ci/run sets
+# it, and lists at its end what was left out.
+left_out() {
+  if ((EPOCHSECONDS < ${WHERRY_LAST_BEGIN:-EPOCHSECONDS + 1})); then return 1; fi
+  echo "      WARNING: left out, as it is late: $1" | tee -a "${WHERRY_LEFT_OUT:-/dev/null}"
 }
 
 # build_stages PRESET TARGET: configures, says how long building takes, and builds.

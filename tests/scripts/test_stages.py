@@ -6,6 +6,7 @@ import pty
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -90,3 +91,16 @@ def test_an_interrupt_ends_the_command_of_the_stage_too(stage):
     terminal.interrupt()
     assert terminal.status() == 128 + signal.SIGINT
     wait_until(lambda: not is_running(pid), "the command to end")
+
+
+@pytest.mark.parametrize("minutes,said", [(-1, "WARNING: left out, as it is late: the tests\n"), (1, "begun\n"), (None, "begun\n")])
+def test_what_would_begin_too_late_is_left_out_and_noted(tmp_path, minutes, said):
+    notes = tmp_path / "left-out.txt"
+    environment = os.environ | {"WHERRY_LEFT_OUT": str(notes)}
+    environment.pop("WHERRY_LAST_BEGIN", None)
+    if minutes is not None:
+        environment["WHERRY_LAST_BEGIN"] = str(int(time.time()) + 60 * minutes)
+    command = f'set -euo pipefail; source "{STAGES}"; left_out "the tests" || echo begun'
+    output = subprocess.check_output(["bash", "-c", command], env=environment, text=True)
+    assert output.lstrip() == said
+    assert notes.exists() == (said != "begun\n") and (not notes.exists() or notes.read_text() == output)
