@@ -48,8 +48,54 @@ bool multiply(const std::vector<Py_ssize_t>& shape, std::size_t item_bytes, std:
   return bytes <= static_cast<std::size_t>(std::numeric_limits<Py_ssize_t>::max());
 }
 
+/// What is looked up once. Never destroyed: the end of the process may come after that of the interpreter.
+struct Numpy {
+  nb::object ndarray = nb::module_::import_("numpy").attr("ndarray");
+  nb::object dtype = nb::module_::import_("numpy").attr("dtype");
+};
+const Numpy& numpy() {
+  static const Numpy* const found = new Numpy;
+  return *found;
+}
+
+/// The dtypes that numpy has one object of, by that object and by name: what its attributes say takes longer than to send
+/// a message. The GIL guards it.
+class BuiltinDtypes {
+ public:
+  struct Entry {
+    nb::object dtype;
+    std::string name;
+    std::size_t item_bytes;
+  };
+  [[nodiscard]] static BuiltinDtypes& get() {
+    static auto* const all = new BuiltinDtypes;
+    return *all;
+  }
+  [[nodiscard]] const Entry* find(nb::handle dtype) const noexcept {
+    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& one) { return one.dtype.is(dtype); });
+    return found == entries_.end() ? nullptr : &*found;
+  }
+  [[nodiscard]] const Entry* find(std::string_view name) const noexcept {
+    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& one) { return one.name == name; });
+    return found == entries_.end() ? nullptr : &*found;
+  }
+  void add(nb::handle dtype, const ArrayType& type) {
+    if (nb::cast<int>(dtype.attr("isbuiltin")) == 1 && find(type.dtype) == nullptr) {
+      entries_.push_back({nb::borrow(dtype), type.dtype, type.item_bytes});
+    }
+  }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
 /// Numpy's name of a dtype, and its elements' size.
 void set_dtype(ArrayType& type, nb::handle dtype) {
+  if (const BuiltinDtypes::Entry* const known = BuiltinDtypes::get().find(dtype)) {
+    type.dtype = known->name;
+    type.item_bytes = known->item_bytes;
+    return;
+  }
   type.dtype = nb::cast<std::string>(dtype.attr("str"));
   type.item_bytes = item_bytes_of(type.dtype);
   const bool is_plain = dtype.attr("fields").is_none() && dtype.attr("subdtype").is_none();
@@ -58,6 +104,7 @@ void set_dtype(ArrayType& type, nb::handle dtype) {
                              " cannot be sent; use numbers, text or dates of fixed size, or send bytes";
     throw nb::type_error(text.c_str());
   }
+  BuiltinDtypes::get().add(dtype, type);
 }
 
 void set_shape(ArrayType& type, nb::handle shape) {
@@ -93,13 +140,14 @@ std::string ArrayType::format() const {
 
 ArrayType type_from(nb::handle shape, nb::handle dtype) {
   ArrayType type;
-  if (!dtype.is_none()) set_dtype(type, nb::module_::import_("numpy").attr("dtype")(dtype));
+  if (!dtype.is_none()) set_dtype(type, numpy().dtype(dtype));
   set_shape(type, shape);
   return type;
 }
 
 std::optional<ArrayType> type_of(nb::handle object) {
-  if (!nb::hasattr(object, "__array_interface__")) return {};
+  if (PyBytes_Check(object.ptr()) || PyByteArray_Check(object.ptr()) || PyMemoryView_Check(object.ptr())) return {};
+  if (!nb::isinstance(object, numpy().ndarray) && !nb::hasattr(object, "__array_interface__")) return {};
   ArrayType type;
   set_dtype(type, object.attr("dtype"));
   set_shape(type, object.attr("shape"));
@@ -144,7 +192,9 @@ nb::object without_dates(nb::handle array, const ArrayType& type) {
 nb::object array_over(const nb::object& owner, const ArrayType& type) {
   nb::list shape;
   for (const Py_ssize_t count : type.shape) shape.append(count);
-  return nb::module_::import_("numpy").attr("ndarray")(nb::tuple(shape), type.dtype, owner);
+  const BuiltinDtypes::Entry* const known = BuiltinDtypes::get().find(type.dtype);
+  const nb::object dtype = known != nullptr ? known->dtype : nb::cast(type.dtype);
+  return numpy().ndarray(nb::tuple(shape), dtype, owner);
 }
 
 ArrayBuffer::ArrayBuffer(ArrayType type, std::span<std::byte> data)
