@@ -233,6 +233,34 @@ std::string zmq_tables(std::span<const Row> rows, const Options& options) {
   return text;
 }
 
+std::vector<Point> python_points(const Options& options) {
+  std::vector<Point> points;
+  append(points, "python", options, Question::stream, 1);
+  return points;
+}
+
+std::string python_tables(std::span<const Row> rows, const Options& options) {
+  std::string text;
+  for (const std::string& mode : options.modes) {
+    const auto add = [&](const std::string& title, const std::string& metric, double unit, bool high) {
+      text += table(rows,
+                    {.title = fmt::format("{} ({})", title, mode_text(mode)),
+                     .bench = "python",
+                     .mode = mode,
+                     .metric = metric,
+                     .unit = unit,
+                     .highest_is_best = high,
+                     .compared = "python-wherry",
+                     .compared_to = {"python-pyzmq-tcp", "python-pyzmq-ipc", "python-iceoryx2", "python-shared-memory"},
+                     .spread = true});
+    };
+    add("thousand arrays/s", "msgs/s", 1e3, true);
+    add("GB/s", "GB/s", 1, true);
+    add("CPU seconds per GB", "cpu_s_per_GB", 1, false);
+  }
+  return text;
+}
+
 const std::array kQuestions{
     Asked{.name = "stream",
           .help = "One sender, one receiver: how many bytes and messages a second",
@@ -366,6 +394,13 @@ const std::array kQuestions{
           .measure = mpi::measure,
           .add_options = mpi::add_options,
           .tables = mpi::tables},
+    Asked{.name = "python",
+          .help = "Arrays from one Python process to another, by Wherry's package, pyzmq, iceoryx2 and shared memory",
+          .sizes = {4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB},
+          .smoke = {4 * kKiB, kMiB},
+          .own_only = true,
+          .points = python_points,
+          .tables = python_tables},
     Asked{.name = "limit",
           .help = "What this machine's memory can do: the simplest programs that do only one thing",
           .sizes = {64, 4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB, 128 * kMiB},

@@ -33,6 +33,7 @@ MESSAGING = {"zmq-wherry": (5, 300), "wherry": (16, 25), "zmq-tcp": (2.4, 580), 
 ROOT = {"wherry": 6, "tsocket-tcp": 2, "tsocket-unix": 2.5, "tsocket-unix-corrected": 2.6, "hadd": 1.4}
 FILE = {"native": (16, 110), "wherry-run-kernel": (16, 115), "wherry-run-cache": (22, 15), "wherry-run-auto": (21, 16), "wherry-api-cache": (22, 14), "wherry-api-host": (15, 900), "fuse-direct": (3, 20000)}
 MAILBOX = {"mailbox-equal": 0.05, "mailbox-topology-2": 0.9, "mailbox-adaptive": 0.85}
+PYTHON = {"python-wherry": 5000, "python-wherry-framed": 3000, "python-pyzmq-tcp": 10000, "python-iceoryx2": 7000}
 MPI = {"mpich": 900, "mpich-ofi-tcp": 5500, "wherry-mpich-adaptive": 700, "ompi": 400, "wherry-ompi-topology": 450}
 LATENCIES = {
     "wherry": 190,
@@ -85,6 +86,10 @@ def results(seed: int = 1) -> dict:
             add("zmq", system, "handover", 1, size, "GB/s", rate)
             add("zmq", system, "handover", 1, size, "cpu_s_per_GB", 2 / rate)
             add("zmq", system, "handover", 1, size, "ns_mean", 100 * overhead)
+    for system, overhead in PYTHON.items():
+        for size in (4096, 65536, 1 << 20):
+            add("python", system, "handover", 1, size, "msgs/s", 1e9 / (overhead + size / 10))
+            add("python", system, "touched", 1, size, "GB/s", size / (overhead + size / 5))
     for system, nanoseconds in LATENCIES.items():
         for size in (8, 64, 1024, 4096, 65536):
             add_latency(add, system, nanoseconds, size)

@@ -7,6 +7,7 @@ their name at the end of the line; so do limits, dashed. A name that is not in t
 change here.
 """
 
+import re
 from dataclasses import dataclass
 
 # Light and dark form of every colour; a plot is drawn in the light ones, the page exchanges them (svg.py).
@@ -86,6 +87,15 @@ MAILBOX = {
     "48 started": (("#b5502b", "#f29a76"), "v"),
     "96 started": (("#7d3c6b", "#d191bd"), "X"),
 }
+# What `wherry bench python` compares.
+PYTHON = {
+    "python-wherry": (("#0d6b8c", "#5fbfe0"), "o"),
+    "python-wherry-framed": (("#1f7a5c", "#66cba8"), "s"),
+    "python-pyzmq-tcp": (("#c2500a", "#fb9b6a"), "^"),
+    "python-pyzmq-ipc": (("#d99a06", "#f2c65c"), "v"),
+    "python-iceoryx2": (("#8c2d62", "#d678a8"), "P"),
+    "python-shared-memory": (("#5e5e66", "#bcbcc4"), "x"),
+}
 # What `wherry bench mpi` compares beside mpich and ompi.
 MPI = {
     "wherry-mpich-adaptive": (("#0073b3", "#50b1ed"), "o"),
@@ -114,7 +124,7 @@ DASHES = {
 }
 RANK = {
     name: rank
-    for rank, name in enumerate([*WHERRY, *COLOURED, *OTHERS, *ROOT, *FILE, *MAILBOX, *MPI, *(LIMIT_PREFIX + name for name in LIMITS)])
+    for rank, name in enumerate([*WHERRY, *COLOURED, *OTHERS, *ROOT, *FILE, *MAILBOX, *MPI, *PYTHON, *(LIMIT_PREFIX + name for name in LIMITS)])
 }
 
 
@@ -129,7 +139,7 @@ class Look:
 
 
 def is_wherry(system: str) -> bool:
-    return system == "wherry" or system.startswith("wherry-")
+    return re.match(r"(python-)?wherry($|-)", system) is not None
 
 
 def is_limit(system: str) -> bool:
@@ -175,8 +185,8 @@ def look(system: str, bench: str = "") -> Look:
     if system in FILE:
         (light, _), marker = FILE[system]
         return Look(light, light, marker, 2.0 if is_wherry(system) else 1.4, None, 4)
-    if system in MAILBOX | MPI:
-        (light, _), marker = (MAILBOX | MPI)[system]
+    if system in MAILBOX | MPI | PYTHON:
+        (light, _), marker = (MAILBOX | MPI | PYTHON)[system]
         return Look(light, light, marker, 2.0 if is_wherry(system) else 1.4, None, 4)
     if is_wherry(system):
         return Look(WHERRY["wherry"][0][0], WHERRY["wherry"][0][0], "", 2.8, None, 5)
@@ -195,5 +205,5 @@ def lettering(system: str, bench: str = "") -> dict[str, str]:
 def colour_pairs() -> dict[str, tuple[str, str]]:
     """Every colour of a plot by the name of its CSS variable: (light, dark). No two light ones are the same."""
     pairs = {"ink": INK, "faint": FAINT, "grey": GREY, "grey-text": GREY_TEXT, "limit": LIMIT, "paper": PAPER}
-    pairs |= {system: colours for system, (colours, _) in (WHERRY | COLOURED | MESSAGING | ROOT | FILE | MAILBOX | MPI).items()}
+    pairs |= {system: colours for system, (colours, _) in (WHERRY | COLOURED | MESSAGING | ROOT | FILE | MAILBOX | MPI | PYTHON).items()}
     return pairs

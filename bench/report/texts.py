@@ -92,6 +92,14 @@ BENCHES = {
             "all ranks. Memory is what all ranks have at the end, less what they had before MPI_Init."
         ),
     ),
+    "python": (
+        "Python",
+        (
+            "Arrays of 64-bit words from one Python process to another, as ndarrays on both sides. <b>wherry</b>, "
+            "<b>iceoryx2</b> and <b>shared-memory</b> leave the elements in memory that both map; <b>wherry-framed</b> "
+            "and <b>pyzmq</b> copy them. Used: the sender fills each array and the receiver sums it up, with numpy."
+        ),
+    ),
     "limit": (
         "Limits of the machine",
         (

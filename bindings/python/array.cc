@@ -58,8 +58,8 @@ const Numpy& numpy() {
   return *found;
 }
 
-/// The dtypes that numpy has one object of, by that object and by name: what its attributes say takes longer than to send
-/// a message. The GIL guards it.
+/// The dtypes that numpy has one object of, by that object and by name: what its attributes say takes longer than to
+/// send a message. The GIL guards it.
 class BuiltinDtypes {
  public:
   struct Entry {
@@ -72,11 +72,13 @@ class BuiltinDtypes {
     return *all;
   }
   [[nodiscard]] const Entry* find(nb::handle dtype) const noexcept {
-    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& one) { return one.dtype.is(dtype); });
+    const auto found =
+        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& one) { return one.dtype.is(dtype); });
     return found == entries_.end() ? nullptr : &*found;
   }
   [[nodiscard]] const Entry* find(std::string_view name) const noexcept {
-    const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& one) { return one.name == name; });
+    const auto found =
+        std::find_if(entries_.begin(), entries_.end(), [&](const Entry& one) { return one.name == name; });
     return found == entries_.end() ? nullptr : &*found;
   }
   void add(nb::handle dtype, const ArrayType& type) {

@@ -24,6 +24,7 @@ Question question_of(const std::string& word) {
 Description description_of(const json& text, const std::filesystem::path& folder) {
   Description description;
   description.name = text.at("name");
+  description.question = text.value("question", "");
   description.missing = text.value("missing", "");
   if (!description.missing.empty()) return description;
   description.settings = text.at("settings");

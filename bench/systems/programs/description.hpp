@@ -15,7 +15,8 @@ namespace wherry::bench {
 struct Description {
   std::string name;
   std::string settings;
-  std::string missing;  ///< why the program is not there; then nothing else is said
+  std::string question;  ///< the only one of `wherry bench` that it answers; empty: any
+  std::string missing;   ///< why the program is not there; then nothing else is said
   std::filesystem::path program;
   std::vector<Question> questions;
   std::uint32_t most_senders = 1;

@@ -21,6 +21,7 @@ class ForeignSystem : public System {
   /// What the program said when it ran for the first time.
   [[nodiscard]] std::string version() const override { return version_; }
   [[nodiscard]] std::string settings() const override { return description_.settings; }
+  [[nodiscard]] std::string question() const override { return description_.question; }
   [[nodiscard]] bool can(const Sample& sample) const override;
   [[nodiscard]] bool in_place() const override { return description_.in_place; }
   Outcome run(const Sample& sample) override;

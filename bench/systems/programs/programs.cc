@@ -30,13 +30,15 @@ std::vector<fs::path> peers_in(const fs::path& place) {
 
 /// Programs of this folder that have not been built.
 void add_unbuilt(Registry& registry) {
-  std::istringstream names(WHERRY_BENCH_PROGRAMS);
-  for (std::string name; names >> name;) {
+  std::istringstream known_here(WHERRY_BENCH_PROGRAMS);
+  for (std::string entry; known_here >> entry;) {
+    const std::string name = entry.substr(0, entry.find(':'));
     const bool here = std::any_of(registry.systems.begin(), registry.systems.end(),
                                   [&](const auto& system) { return system->name() == name; });
     const bool known = std::any_of(registry.missing.begin(), registry.missing.end(),
                                    [&](const Missing& one) { return one.name == name; });
-    if (!here && !known) registry.missing.push_back({name, "not built; scripts/build-peers does it"});
+    const std::string question = name == entry ? "" : entry.substr(name.size() + 1);
+    if (!here && !known) registry.missing.push_back({name, "not built; scripts/build-peers does it", question});
   }
 }
 
@@ -44,7 +46,7 @@ void add(const fs::path& folder, Registry& registry) {
   try {
     Description description = read_description(folder);
     if (!description.missing.empty()) {
-      registry.missing.push_back({description.name, description.missing});
+      registry.missing.push_back({description.name, description.missing, description.question});
     } else {
       registry.systems.push_back(std::make_unique<ForeignSystem>(std::move(description)));
     }
