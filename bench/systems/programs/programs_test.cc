@@ -24,6 +24,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::TemporaryDirectory;
 using ::testing::AllOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::Field;
 using ::testing::HasSubstr;
@@ -232,6 +233,11 @@ TEST_F(Foreign, EachPeerIsHereOrSaidToBeMissing) {
   ::unsetenv("WHERRY_BENCH_PEERS");
   ASSERT_EQ(registry.systems.size(), 1U);
   EXPECT_EQ(registry.systems[0]->name(), "mpich");
+  // Those of one question only are missed by that question only.
+  EXPECT_THAT(registry.missing,
+              Contains(AllOf(Field(&Missing::name, "python-wherry"), Field(&Missing::reason, HasSubstr("not built")),
+                             Field(&Missing::question, "python"))));
+  std::erase_if(registry.missing, [](const Missing& one) { return one.question == "python"; });
   EXPECT_THAT(registry.missing,
               ElementsAre(AllOf(Field(&Missing::name, "iceoryx2"), Field(&Missing::reason, HasSubstr("peer.json"))),
                           AllOf(Field(&Missing::name, "ompi"), Field(&Missing::reason, "no compiler")),
@@ -240,9 +246,11 @@ TEST_F(Foreign, EachPeerIsHereOrSaidToBeMissing) {
 
 TEST_F(Foreign, ADescriptionIsReadFromItsFile) {
   std::ofstream(folder_.path() / "peer.json")
-      << R"({"name": "a", "settings": "s", "program": "p", "questions": ["latency", "asleep"], "in_place": true})";
+      << R"({"name": "a", "question": "python", "settings": "s", "program": "p", "questions": ["latency", "asleep"],)"
+      << R"("in_place": true})";
   const Description description = read_description(folder_.path());
   EXPECT_EQ(description.name, "a");
+  EXPECT_EQ(description.question, "python");
   EXPECT_EQ(description.program, folder_.path() / "p");
   EXPECT_THAT(description.questions, ElementsAre(Question::latency, Question::asleep));
   EXPECT_TRUE(description.in_place);
