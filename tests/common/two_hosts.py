@@ -5,12 +5,14 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import uuid
 from pathlib import Path
 
 import pytest
 from waiting import WATCHDOG, wait_until
 
+COMMON = Path(__file__).resolve().parent
 PIPE = subprocess.PIPE
 PROGRAM = os.environ.get("WHERRY_PROGRAM", "wherry")
 MODULE = Path(PROGRAM).resolve().parent.parent / "lib/wherry/ofi/libwherry-ofi.so"
@@ -107,7 +109,7 @@ class Hosts:
     def environment(self, host, **changes):
         """A change to None unsets."""
         clean = {name: value for name, value in os.environ.items() if not name.startswith("WHERRY_")}
-        ours = {"WHERRY_MACHINE": "near" if host is self.near else "far", "WHERRY_JOB": self.job,
+        ours = {"WHERRY_MACHINE": f"host-{host.pid}", "WHERRY_JOB": self.job,
                 "WHERRY_KEY": str(self.folder / "key"), "WHERRY_HOSTS": str(self.hosts), **changes}
         return {**clean, **{name: value for name, value in ours.items() if value is not None}}
 
@@ -187,6 +189,42 @@ class RoutedHosts(Hosts):
         super().name_hosts(near, self.BEHIND if far == FAR else far)
 
 
+class BadlyCabledHosts(Hosts):
+    """The cable is a program on a host between the two (bad_cable.py), which a test starts by disturb()."""
+
+    def lay_cable(self, *_):
+        self.middle = self.another_host()
+        for end, name, address, here in ((self.near, "near0", NEAR, "middle0"), (self.far, "far0", FAR, "middle1")):
+            self.ip(end, f"link add {name} type veth peer name {here} netns {self.middle.pid}")
+            self.ip(end, f"addr add {address}/24 dev {name}")
+            self.ip(end, f"link set {name} up")
+            self.ip(self.middle, f"link set {here} up")
+            # A program that hands frames on sees them as they leave the stack: whole, if the interface is to cut them.
+            self.run(end, sys.executable, COMMON / "offloads_off.py", name)
+
+    def disturb(self, *options):
+        cable = self.spawn(self.middle, sys.executable, COMMON / "bad_cable.py", "middle0", "middle1", *options, stdout=PIPE)
+        assert cable.stdout.readline() == b"ready\n"
+
+
+class ThreeHosts(RoutedHosts):
+    """A third host, node 2, at THIRD behind the router."""
+
+    ROUTER_THIRD, THIRD = "10.97.0.254", "10.97.0.2"
+
+    def lay_cable(self, *_):
+        super().lay_cable()
+        self.third = self.another_host()
+        Hosts.lay_cable(self, self.router, "router2", self.ROUTER_THIRD, self.third, "third0", self.THIRD)
+        self.ip(self.third, f"route add default via {self.ROUTER_THIRD}")
+        self.ip(self.near, f"route add default via {self.ROUTER}")
+
+    def name_hosts(self, near, far):
+        super().name_hosts(near, far)
+        with open(self.hosts, "a") as file:
+            file.write(f"{self.THIRD} slots=4\n")
+
+
 def made(kind, folder):
     """For a fixture: hosts, which are ended behind the test even if they were not made whole."""
     if not MODULE.exists() or shutil.which("ip") is None or shutil.which("nsenter") is None:
@@ -207,6 +245,16 @@ def hosts(tmp_path):
 @pytest.fixture
 def routed(tmp_path):
     yield from made(RoutedHosts, tmp_path)
+
+
+@pytest.fixture
+def badly_cabled(tmp_path):
+    yield from made(BadlyCabledHosts, tmp_path)
+
+
+@pytest.fixture
+def three_hosts(tmp_path):
+    yield from made(ThreeHosts, tmp_path)
 
 
 def result(process):

@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
 from ports import port  # noqa: E402, F401
-from two_hosts import hosts, routed  # noqa: E402, F401
+from two_hosts import badly_cabled, hosts, routed, three_hosts  # noqa: E402, F401
 
 
 @pytest.fixture(params=["tcp", "wherry"])

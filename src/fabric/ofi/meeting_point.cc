@@ -157,12 +157,13 @@ class OfiConnecting::Attempt final : public Served, public std::enable_shared_fr
         address_(address),
         sides_(sides) {}
 
-  /// Hosts answer, not programs: this ends soon, or after answer_time.
+  /// Hosts answer, not programs: this ends soon, or answer_time after the last answer.
   void find_listener() {
-    const Deadline limit = Timer::Clock::now() + answer_time_;
-    while (!met_ && rendezvous_->waits_for_listener()) {
+    Deadline limit = Timer::Clock::now() + answer_time_;
+    for (std::size_t answers = 0; !met_ && rendezvous_->waits_for_listener();) {
       if (!wait_until_readable(rendezvous_->descriptor(), limit)) rendezvous_->give_up();
       met_ = rendezvous_->advance();
+      if (std::exchange(answers, rendezvous_->answers()) != answers) limit = Timer::Clock::now() + answer_time_;
     }
   }
 

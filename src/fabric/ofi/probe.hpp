@@ -64,6 +64,7 @@ class Probe {
 
   [[nodiscard]] std::size_t candidate() const { return candidate_; }
   [[nodiscard]] const SocketAddress& tried() const { return tried_; }
+  [[nodiscard]] Clock::time_point begun() const { return begun_; }
   [[nodiscard]] Clock::time_point limit() const { return limit_; }
   /// The host has taken the connection.
   [[nodiscard]] bool is_asked() const { return is_asked_; }
@@ -88,6 +89,7 @@ class Probe {
   const SocketAddress tried_;
   const int poller_;
   const std::uint64_t id_;
+  const Clock::time_point begun_ = Clock::now();
   UniqueFd socket_;
   Clock::time_point limit_;
   // Most ports refuse: what follows is made for those that do not.

@@ -123,6 +123,8 @@ class RendezvousConnector {
   [[noreturn]] void give_up();
   /// True while no listener for (node, port) has been found.
   [[nodiscard]] bool waits_for_listener() const;
+  /// How many ports have answered that no such listener is there: while it grows, the search gets on.
+  [[nodiscard]] std::size_t answers() const;
 
  private:
   class State;

@@ -86,6 +86,11 @@ class RendezvousConnector::State {
   }
 
   [[nodiscard]] int descriptor() const { return poller_.get(); }
+  [[nodiscard]] std::size_t answers() const {
+    std::size_t sum = 0;
+    for (const Search& each : searches_) sum += each.answers();
+    return sum;
+  }
   [[nodiscard]] bool is_answered() const {
     return is_done_ || std::ranges::any_of(searches_, [](const Search& each) { return each.is_answered(); });
   }
@@ -235,6 +240,7 @@ RendezvousConnector::~RendezvousConnector() = default;
 
 int RendezvousConnector::descriptor() const { return state_->descriptor(); }
 std::optional<Meeting> RendezvousConnector::advance() { return state_->advance(); }
+std::size_t RendezvousConnector::answers() const { return state_->answers(); }
 void RendezvousConnector::give_up() { state_->give_up(); }
 bool RendezvousConnector::waits_for_listener() const { return !state_->is_answered(); }
 

@@ -21,8 +21,13 @@ constexpr std::size_t kFirstCandidates = 16;
 constexpr std::size_t kOtherCandidates = 48;
 /// A port that does not answer that soon is waited for, but the next is asked beside it.
 constexpr auto kProbeHeadStart = std::chrono::milliseconds(50);
+/// Where answers take as long as the way there and back, the next are asked without a head start: there may be a
+/// thousand ports. Not beside a port that takes longer than others did, within these limits: it may be the one, and
+/// busy.
+constexpr std::chrono::milliseconds kLeastPatience{1};
+constexpr std::chrono::milliseconds kMostPatience{500};
 /// Ports that are asked at the same time.
-constexpr std::size_t kMostProbes = 8;
+constexpr std::size_t kMostProbes = 16;
 constexpr const char* kPathMtu =
     "small packets pass, and large ones do not: path MTU? Lower the interface's MTU, or let ICMP pass";
 
@@ -47,11 +52,14 @@ void Search::begin(std::size_t pass, bool all) {
   all_ = all;
   next_ = 0;
   again_.clear();
-  is_host_there_ = false;
+  is_host_there_ = is_any_silent_ = false;
+  patience_ = Clock::duration::zero();
   state_ = State::connecting;
-  pass_limit_ = Clock::now() + wanted_.settings.host_timeout + Probe::kAnswerTime;
+  begin_waiting();
   ask_more(Clock::now());
 }
+
+void Search::begin_waiting() { pass_limit_ = Clock::now() + wanted_.settings.host_timeout + Probe::kAnswerTime; }
 
 void Search::stop_probes() {
   probes_.clear();
@@ -83,6 +91,10 @@ std::optional<std::size_t> Search::take_candidate() {
   return candidate(next_++);
 }
 
+bool Search::answers_soon(Clock::time_point now) const {
+  return patience_ > Clock::duration::zero() && now < probes_.front().begun() + patience_;
+}
+
 /// As many as are due. What is under way decides the state and the limit.
 void Search::ask_more(Clock::time_point now) {
   if (now >= pass_limit_) {
@@ -90,7 +102,7 @@ void Search::ask_more(Clock::time_point now) {
     return end();
   }
   bool is_left = true;
-  while (is_left && (probes_.empty() || (probes_.size() < kMostProbes && now >= next_probe_))) {
+  while (is_left && (probes_.empty() || (probes_.size() < kMostProbes && (now >= next_probe_ || answers_soon(now))))) {
     is_left = begin_probe();
     if (state_ == State::ended) return;
   }
@@ -101,7 +113,7 @@ void Search::ask_more(Clock::time_point now) {
   for (const Probe& probe : probes_) limit_ = std::min(limit_, probe.limit());
 }
 
-/// False: no candidate is left.
+/// False: no candidate is left, or no descriptor while others are under way.
 bool Search::begin_probe() {
   const auto index = take_candidate();
   if (!index) return false;
@@ -110,8 +122,8 @@ bool Search::begin_probe() {
     probes_.emplace_back(wanted_, address_, *index, poller_, id_);
   } catch (const Error&) {
     if (probes_.empty()) throw;
-    again_.push_front(*index);  // there is no descriptor for it, but for others there was
-    return true;
+    again_.push_front(*index);
+    return false;
   }
   // Refused at once, or out of reach.
   (void)advance_probe(std::prev(probes_.end()), Clock::time_point::min());
@@ -143,6 +155,13 @@ bool Search::advance_probe(std::list<Probe>::iterator probe, Clock::time_point n
       break;
   }
   fail(probe->failure());
+  is_any_silent_ = is_any_silent_ || found == Probe::Found::late;
+  if (probe->is_host_there()) {
+    ++answers_;
+    const Clock::duration twice = 2 * (Clock::now() - probe->begun());
+    patience_ = std::clamp<Clock::duration>(std::max(patience_, twice), kLeastPatience, kMostPatience);
+    if (!is_any_silent_) begin_waiting();
+  }
   probes_.erase(probe);
   // A firewall may let some ports pass. Where no port has answered in time none will.
   const bool is_over = found == Probe::Found::unreachable || (found == Probe::Found::late && !is_host_there_);
@@ -224,7 +243,7 @@ void Search::on_receipt() {
 void Search::go_on() {
   socket_.reset();
   state_ = State::connecting;
-  pass_limit_ = Clock::now() + wanted_.settings.host_timeout + Probe::kAnswerTime;
+  begin_waiting();
   ask_more(Clock::now());
 }
 

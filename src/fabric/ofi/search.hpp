@@ -36,8 +36,8 @@ class Search {
   Search(const Wanted& wanted, const SocketAddress& address, int poller, std::uint64_t id);
 
   /// Asks candidates of the pass, numbered from 0. Each pass asks the first candidates again, and others than the pass
-  /// before; `all`: all ports. It ends Probe::kAnswerTime after Settings::host_timeout at the latest. Throws
-  /// Error(EMFILE).
+  /// before; `all`: all ports. It ends Probe::kAnswerTime after Settings::host_timeout at the latest, counted from the
+  /// last port that answered before the first that did not. Throws Error(EMFILE).
   void begin(std::size_t pass, bool all);
   void stop();
   /// Does what is due: called for an event of its socket, and at `limit`. Throws Error(EMFILE).
@@ -52,6 +52,8 @@ class Search {
   [[nodiscard]] const Failure& failure() const { return failure_; }
   /// What the search has been waiting for.
   [[nodiscard]] Failure pending() const;
+  /// Ports that have answered, and not with yes.
+  [[nodiscard]] std::size_t answers() const { return answers_; }
   Meeting take();
 
  private:
@@ -60,6 +62,9 @@ class Search {
   /// Its place in the order.
   std::optional<std::size_t> take_candidate();
 
+  void begin_waiting();
+  /// What is under way has not taken longer than answers of this host do.
+  [[nodiscard]] bool answers_soon(Clock::time_point now) const;
   void ask_more(Clock::time_point now);
   bool begin_probe();
   bool advance_probe(std::list<Probe>::iterator probe, Clock::time_point now);
@@ -89,6 +94,9 @@ class Search {
   Clock::time_point pass_limit_ = Clock::time_point::max();
   Clock::time_point next_probe_ = Clock::time_point::max();
   bool is_host_there_ = false;  ///< it has answered at any port of this pass
+  bool is_any_silent_ = false;  ///< another port of this pass has not answered in time
+  std::size_t answers_ = 0;
+  Clock::duration patience_{};  ///< twice the longest time of an answer of this pass; 0: there is none
   // The port that said yes.
   SocketAddress tried_;
   UniqueFd socket_;

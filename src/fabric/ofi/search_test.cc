@@ -62,10 +62,10 @@ class SearchTest : public testing::Test {
 TEST_F(SearchTest, PortsThatSayNothingAreAskedAtTheSameTime) {
   constexpr std::size_t kSilent = 6;
   for (std::size_t i = 0; i < kSilent; ++i) add_silent();
+  RendezvousListener listener(settings_, kNode, kPort);
   RendezvousConnector connector = this->connector(std::nullopt);
   std::optional<Meeting> none;
   drive(nullptr, &connector, &none, [&] { return open_connections() == kSilent; });
-  RendezvousListener listener(settings_, kNode, kPort);
   EXPECT_TRUE(meet(listener, connector).connector);
   EXPECT_EQ(open_connections(), 0U);
 }
