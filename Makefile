@@ -39,8 +39,8 @@ root: ## the ROOT adapter, for build/release or: make root PREFIX=$HOME/.local
 wheel: ## the Python package as one wheel, in build/wheels, tried in a fresh environment
 	@scripts/wheel
 
-demo: ## many workers hand their files to the host, over Wherry and over TCP: make demo TREE=/some/tree
-	@scripts/demo $${TREE:+-- "$$TREE"}
+demo: ## many workers hand their files to the host, over Wherry and over TCP: make demo TREE=/some/tree; HOSTS=2
+	@scripts/demo $${HOSTS:+--hosts "$$HOSTS"} $${TREE:+-- "$$TREE"}
 
 test: ## run every test: release, ASan+UBSan, TSan, fuzz targets, model, outside project
 	@scripts/test

@@ -10,18 +10,18 @@ import time
 from pathlib import Path
 
 from ending import Problem, messages, printable, repeat_end, start_aside, uninterrupted
+from transports import Transport, with_environment
 
 TIMEOUT = 600  # seconds for all of it, and more for a large tree: a watchdog, not a claim
 SLOWEST = 10_000_000  # bytes per second
+COLLECTOR = "the collector"
 LINES_SHOWN = 10  # of the messages of a fleet that failed
 
 
 class Fleet:
-    def __init__(self, program: Path, address: str, durable: bool):
-        self._program = program
+    def __init__(self, transport: Transport, address: str):
+        self._transport = transport
         self._address = address
-        self._durable = durable
-        self._environment = os.environ | {"WHERRY_JOB": f"demo-{os.getpid()}", "WHERRY_NODE": "0"}
         self._messages = messages()
         self._running: dict[int, tuple[str, subprocess.Popen]] = {}
         self._failure = ""  # The first one, which the others follow from.
@@ -33,17 +33,17 @@ class Fleet:
         timeout = TIMEOUT + size / SLOWEST
         watchdog = threading.Timer(timeout, self._give_up, [timeout])
         try:
-            self._start("the collector", ["collect", "--listen", self._address, "--into", destination, "--quiet",
-                                          "--expect", str(len(shares)), *([] if self._durable else ["--no-sync"])])
+            self._start(COLLECTOR, 0, self._transport.collector(self._address, destination, base, len(shares)))
             begin = time.monotonic()
             start_aside(watchdog)
             for index, share in enumerate(shares):
                 name = f"worker {index}"
-                self._start(name, ["run", "--node", "1", "--", self._program, "ship", "--to", self._address, "--wait", "30",
-                                   "--quiet", "--name", name, "-C", base, "--no-recursion", "-0", "--files-from", share])
-            while self._running:
+                self._start(name, 1, self._transport.shipper(self._address, base, share, name))
+            while self._running and not self._is_only_a_daemon_left():
                 self._wait_for_one()
             seconds = time.monotonic() - begin
+            if self._running:
+                self._end_daemon()
         finally:
             watchdog.cancel()
             with uninterrupted():
@@ -53,14 +53,24 @@ class Fleet:
             raise Problem(f"over {self._address} {self._failure}")
         return seconds
 
-    def _start(self, name: str, arguments: list) -> None:
+    def _start(self, name: str, node: int, command: list) -> None:
         with uninterrupted():
             try:
-                process = subprocess.Popen([self._program, *arguments], stdin=subprocess.DEVNULL, stdout=self._messages,
-                                           stderr=self._messages, env=self._environment)
+                process = subprocess.Popen(self._transport.on(node, command), stdin=subprocess.DEVNULL, stdout=self._messages,
+                                           stderr=self._messages, env=with_environment(self._transport, node))
             except OSError as error:
-                raise Problem(f"cannot run {printable(self._program)}: {error.strerror}") from error
+                raise Problem(f"cannot run {printable(command[0])}: {error.strerror}") from error
             self._running[process.pid] = (name, process)
+
+    def _is_only_a_daemon_left(self) -> bool:
+        return not self._transport.ENDS_BY_ITSELF and [name for name, _ in self._running.values()] == [COLLECTOR]
+
+    def _end_daemon(self) -> None:
+        """How it ends is its own affair; what it used counts."""
+        self._signal_all(signal.SIGTERM)
+        pid, status, usage = os.wait4(-1, 0)
+        self._running.pop(pid)[1].returncode = os.waitstatus_to_exitcode(status)
+        self.cpu_seconds += usage.ru_utime + usage.ru_stime
 
     def _wait_for_one(self) -> None:
         """When one fails, the others need not wait for it."""

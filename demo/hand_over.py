@@ -4,12 +4,14 @@
 
 First a tree is copied, so that it may go on changing. One round of one transport: a collector on node 0, N shippers on
 node 1 that each hand over a share of the copy, all at once; then `diff -r` says whether what arrived is what was sent.
-Rounds of the two transports alternate. The last line is the result, of medians. CPU seconds are those of all the shippers
+Rounds of the two transports alternate. With --hosts 2 the collector and the shippers are on two hosts: network namespaces of this
+machine, with a cable between them; then rsync and tar hand the same over, too. The last line is the result, of medians. CPU seconds are those of all the shippers
 and the collector, as the kernel accounts them. Over both, a file has reached the disk before it gets its name, unless
 --no-sync says otherwise.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import shutil
@@ -23,10 +25,12 @@ if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
 import result
 import room
 from ending import Interrupted, Problem, complain, ignore_signals, printable, raise_on_signals
+from hosts import two_hosts
 from listing import NO_ROOM, Listing
 from rounds import Course
 from screen import Screen
 from snapshot import Snapshot
+from transports import transports
 
 WORTH_SHOWING = 500_000_000  # bytes; a smaller tree gets generated files beside it
 GENERATED_FILES_PER_SHIPPER = 10
@@ -45,6 +49,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--program", type=Path, required=True, help="the wherry program")
     parser.add_argument("--shippers", type=positive, default=60, help="workers on the card (default: %(default)s)")
     parser.add_argument("--rounds", type=positive, default=5, help="rounds of each transport (default: %(default)s)")
+    parser.add_argument("--hosts", type=int, choices=(1, 2), default=1,
+                        help="2: the workers are on another host, and what they are compared with is rsync --daemon, and tar through"
+                        " a TCP socket (default: %(default)s)")
     parser.add_argument("--work", type=Path,
                         help="where copies go: what is sent and what arrives; a part of the tree is handed over where there is no"
                         " room for two of it (default: memory, /dev/shm, because a disk's moods would hide the difference; the"
@@ -101,7 +108,8 @@ def demonstrate(arguments, screen: Screen) -> None:
     place = room.choose(arguments.work, listing.needed, len(listing.entries))
     with room.work_folder(place.folder) as work:
         snapshot = take_snapshot(arguments, listing, place, work / "sent", screen)
-        screen.say(f"{arguments.shippers} workers on card 1 hand {snapshot.files} files, {snapshot.bytes / 1e6:.0f} MB, to a collector on"
+        where = "card 1" if arguments.hosts == 1 else "another host"
+        screen.say(f"{arguments.shippers} workers on {where} hand {snapshot.files} files, {snapshot.bytes / 1e6:.0f} MB, to a collector on"
                    f" the host; a copy of them, in {printable(place.folder)}, is what is sent")
         shares = []
         for index, share in enumerate(snapshot.shares(arguments.shippers)):
@@ -110,7 +118,9 @@ def demonstrate(arguments, screen: Screen) -> None:
         if not place.in_memory:
             os.sync()
         durable = not arguments.no_sync
-        rounds = Course(program, snapshot, shares, work, place.in_memory, durable).run(arguments.rounds, screen)
+        with two_hosts(program, work) if arguments.hosts == 2 else contextlib.nullcontext() as hosts:
+            ways = transports(program, durable, hosts)
+            rounds = Course(ways, snapshot, shares, work, place.in_memory).run(arguments.rounds, screen)
     figures = result.summarize(rounds) | {"shippers": arguments.shippers, "files": snapshot.files, "bytes": snapshot.bytes,
                                           "left_out": dict(listing.left_out), "durable": durable, "in_memory": place.in_memory}
     if arguments.json:

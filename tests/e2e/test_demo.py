@@ -205,3 +205,30 @@ def test_copies_that_do_not_fit_into_memory_go_to_the_temporary_folder(tmp_path)
     assert f"in {temporary}, is what is sent" in done.stdout
     assert result(done.stdout) == 40
     assert os.listdir(temporary) == []
+
+
+def test_between_two_hosts_rsync_and_tar_hand_over_the_same(tmp_path):
+    tree = files(tmp_path / "tree", 20)
+    (tmp_path / "tree/folder/deep").mkdir(parents=True)
+    (tmp_path / "tree/folder/deep/file").write_text("deep")
+    (tmp_path / "tree/link").symlink_to("nowhere")
+    (tmp_path / "tree/odd\nname").write_text("odd")
+    done = run(tree, tmp_path / "work", "--hosts", "2", "--json", tmp_path / "figures")
+    if "cannot make two hosts" in done.stderr or "no program" in done.stderr or "libwherry-ofi" in done.stderr:
+        pytest.skip(done.stderr)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert re.fullmatch(r"wherry: \d+\.\d\d GB/s, \d+\.\d times rsync \(\d+\.\d\d\) and \d+\.\d times tar \(\d+\.\d\d\), 22 files verified,"
+                        r" one round", done.stdout.splitlines()[-1])
+    assert set(json.loads((tmp_path / "figures").read_text())["rounds"]) == {"wherry", "rsync", "tar"}
+
+
+def test_two_hosts_that_cannot_be_made_are_one_clear_line(tmp_path):
+    tree = files(tmp_path / "tree", 2)
+    without = tmp_path / "bin"
+    without.mkdir()
+    for name in ("ip", "unshare"):
+        (without / name).write_text("#!/bin/sh\necho Operation not permitted >&2\nexit 1\n")
+        (without / name).chmod(0o755)
+    done = run(tree, tmp_path / "work", "--hosts", "2", env=environment() | {"PATH": f"{without}:{os.environ['PATH']}"})
+    assert done.returncode == 1
+    assert re.fullmatch(r"demo: cannot make two hosts of this machine: Operation not permitted; .*\n", done.stderr)
