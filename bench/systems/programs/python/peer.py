@@ -30,6 +30,7 @@ def main():
     print("processes", os.getpid(), child.pid, flush=True)
     print("version", WAYS[way].version(), flush=True)
     receive_samples(WAYS[way], name, shared, orders)
+    child.join()
 
 
 def pin(cores, index):
@@ -65,6 +66,7 @@ def receive_samples(way, name, shared, sender):
         if sender.recv() != total:
             sys.exit("what was received is not what was sent")
         print("done", seconds, flush=True)
+    sender.send(None)
     if receiving is not None:
         receiving.close()
 
@@ -84,8 +86,8 @@ def receive(receiving, messages, touched):
 def send_samples(way, cores, name, shared, receiver):
     pin(cores, 1)
     sending = None
-    while True:
-        address, size, messages, warm_up, touched = receiver.recv()
+    while (order := receiver.recv()) is not None:
+        address, size, messages, warm_up, touched = order
         if address is not None:
             if sending is not None:
                 sending.close()
@@ -93,6 +95,8 @@ def send_samples(way, cores, name, shared, receiver):
         send(sending, size, warm_up, touched)
         receiver.recv()
         receiver.send(send(sending, size, messages, touched))
+    if sending is not None:
+        sending.close()
 
 
 def send(sending, size, messages, touched):

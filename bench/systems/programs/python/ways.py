@@ -267,7 +267,11 @@ class Iceoryx2(Way):
         import iceoryx2
 
         iceoryx2.set_log_level(iceoryx2.LogLevel.Error)
-        node = iceoryx2.NodeBuilder.new().create(iceoryx2.ServiceType.Ipc)
+        # Names and a place of its own: a peer that is killed leaves files behind, which `wherry bench` removes.
+        config = iceoryx2.config.default()
+        config.global_cfg.prefix = iceoryx2.FileName.new(f"{name.rpartition('-')[0]}-")
+        config.global_cfg.root_path = iceoryx2.Path.new(os.environ.get("TMPDIR", "/tmp"))
+        node = iceoryx2.NodeBuilder.new().config(config).create(iceoryx2.ServiceType.Ipc)
         service = (
             node.service_builder(iceoryx2.ServiceName.new(name))
             .publish_subscribe(iceoryx2.Slice[ctypes.c_uint8])
