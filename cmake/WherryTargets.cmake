@@ -100,15 +100,16 @@ function(wherry_layer name)
   wherry_test(${name}_test ${ARGN})
 endfunction()
 
-# wherry_test(NAME [LABELS label...] [TIMEOUT seconds] [LIBRARIES target...])
+# wherry_test(NAME [LABELS label...] [TIMEOUT seconds] [LIBRARIES target...] [EACH_FABRIC])
 #
+# EACH_FABRIC: its tests run over each fabric, so those of put-only ones need more than one process under a sanitizer.
 # One GoogleTest program NAME of the current folder's *_test.cc files; ctest lists and times each of its tests. In a
 # folder under tests/ the other *.cc files are shared helpers of the tests and are compiled in.
 function(wherry_test name)
   if(NOT WHERRY_TESTS)
     return()
   endif()
-  cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(arg "EACH_FABRIC" "TIMEOUT" "LABELS;LIBRARIES" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
   if(NOT sources)
     return()
@@ -125,6 +126,7 @@ function(wherry_test name)
   if(NOT "slow" IN_LIST arg_LABELS)
     wherry_test_compiled_quickly(${target})
   endif()
+  set_target_properties(${target} PROPERTIES WHERRY_EACH_FABRIC ${arg_EACH_FABRIC})
   wherry_discover(${target} "${arg_LABELS}" "${arg_TIMEOUT}")
 endfunction()
 
@@ -214,7 +216,15 @@ function(wherry_add_shards target labels timeout)
     wherry_add_shard(${target}.shard${shard} ${target} "${labels}" ${timeout} WHERRY_TEST_LEAVES_NO_THREAD=1
       "GTEST_FILTER=-${served}" GTEST_TOTAL_SHARDS=${WHERRY_SHARDS} GTEST_SHARD_INDEX=${shard})
   endforeach()
-  wherry_add_shard(${target}.put ${target} "${labels}" ${timeout} "GTEST_FILTER=${served}")
+  get_target_property(each_fabric ${target} WHERRY_EACH_FABRIC)
+  if(NOT each_fabric)
+    set(last 0)
+  endif()
+  math(EXPR shards "${last} + 1")
+  foreach(shard RANGE ${last})
+    wherry_add_shard(${target}.put${shard} ${target} "${labels}" ${timeout} "GTEST_FILTER=${served}"
+      GTEST_TOTAL_SHARDS=${shards} GTEST_SHARD_INDEX=${shard})
+  endforeach()
 endfunction()
 
 # wherry_add_shard(NAME TARGET LABELS TIMEOUT name=value...)
