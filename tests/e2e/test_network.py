@@ -3,6 +3,7 @@
 
 import hashlib
 import os
+import shutil
 import signal
 
 import pytest
@@ -67,3 +68,17 @@ def test_without_the_key_nobody_is_let_in(hosts):
                          env={"WHERRY_KEY": str(hosts.folder / "other")})
     code, errors = result(sender)
     assert code != 0 and "key" in errors, errors
+
+
+def test_the_first_connection_does_not_read_the_symbols_of_the_kernel(hosts):
+    if shutil.which("strace") is None:
+        pytest.skip("no strace")
+    receiver = hosts.start(hosts.near, "pipe", "--listen", "wherry+ofi://*:5000", stdout=PIPE)
+    trace = hosts.folder / "trace"
+    sender = hosts.start(hosts.far, "pipe", "wherry+ofi://0:5000", stdin=PIPE,
+                         prefix=["strace", "-f", "-qq", "-e", "trace=openat", "-o", trace])
+    sender.communicate(b"sent")
+    assert receiver.stdout.read() == b"sent"
+    assert sender.returncode == 0 and result(receiver) == (0, "")
+    opened = trace.read_text()
+    assert "libfabric" in opened and "kallsyms" not in opened

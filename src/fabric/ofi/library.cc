@@ -14,6 +14,7 @@
 #include "base/found_once.hpp"
 #include "base/refused_call.hpp"
 #include "base/unique_fd.hpp"
+#include "fabric/ofi/kernel_symbols.hpp"
 
 namespace wherry::fabric::ofi {
 namespace {
@@ -44,6 +45,7 @@ Library load() {
     throw Error(ENOTSUP, "load libfabric", loaded.file,
                 reason + "; install libfabric1, or set WHERRY_LIBFABRIC to the library's path");
   }
+  hide_kernel_symbols(library);
   find(loaded.getinfo, library, "fi_getinfo", kInfoVersion, loaded.file);
   find(loaded.freeinfo, library, "fi_freeinfo", kInfoVersion, loaded.file);
   find(loaded.dupinfo, library, "fi_dupinfo", kInfoVersion, loaded.file);
