@@ -71,8 +71,8 @@ def test_without_the_key_nobody_is_let_in(hosts):
 
 
 def test_the_first_connection_does_not_read_the_symbols_of_the_kernel(hosts):
-    if shutil.which("strace") is None:
-        pytest.skip("no strace")
+    if shutil.which("strace") is None or os.path.exists("/sys/class/infiniband"):
+        pytest.skip("no strace, or a host with InfiniBand, where libfabric needs them")
     receiver = hosts.start(hosts.near, "pipe", "--listen", "wherry+ofi://*:5000", stdout=PIPE)
     trace = hosts.folder / "trace"
     sender = hosts.start(hosts.far, "pipe", "wherry+ofi://0:5000", stdin=PIPE,

@@ -3,10 +3,9 @@
 
 namespace wherry::fabric::ofi {
 
-/// Lets libfabric find no /proc/kallsyms. Version 1 looks through it twice at its first call, for a driver of memory of
-/// graphics cards, which no provider used here needs: 5 MB that the kernel prints anew, 0.2 s of CPU time, more than
-/// all else that a short program does. `library` is dlopen's and not in use yet. Where it cannot be done nothing
-/// changes.
+/// Replaces libfabric's import of fopen, so that /proc/kallsyms cannot be opened. Version 1 searches that file twice at
+/// its first call, for InfiniBand's support of GPU memory. That costs 0.2 s of CPU time: the kernel formats 5 MB each
+/// time. `library` is a handle of dlopen. No effect on hosts with InfiniBand, and where the import is not found.
 void hide_kernel_symbols(void* library) noexcept;
 
 }  // namespace wherry::fabric::ofi
