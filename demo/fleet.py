@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from ending import Problem, messages, printable, repeat_end, start_aside, uninterrupted
-from transports import Transport, with_environment
+from transports import Transport
 
 TIMEOUT = 600  # seconds for all of it, and more for a large tree: a watchdog, not a claim
 SLOWEST = 10_000_000  # bytes per second
@@ -57,7 +57,7 @@ class Fleet:
         with uninterrupted():
             try:
                 process = subprocess.Popen(self._transport.on(node, command), stdin=subprocess.DEVNULL, stdout=self._messages,
-                                           stderr=self._messages, env=with_environment(self._transport, node))
+                                           stderr=self._messages, env=self._transport.environment(node))
             except OSError as error:
                 raise Problem(f"cannot run {printable(command[0])}: {error.strerror}") from error
             self._running[process.pid] = (name, process)

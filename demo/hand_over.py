@@ -25,7 +25,7 @@ if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
 import result
 import room
 from ending import Interrupted, Problem, complain, ignore_signals, printable, raise_on_signals
-from hosts import two_hosts
+from hosts import TwoHosts
 from listing import NO_ROOM, Listing
 from rounds import Course
 from screen import Screen
@@ -118,7 +118,7 @@ def demonstrate(arguments, screen: Screen) -> None:
         if not place.in_memory:
             os.sync()
         durable = not arguments.no_sync
-        with two_hosts(program, work) if arguments.hosts == 2 else contextlib.nullcontext() as hosts:
+        with TwoHosts(program, work) if arguments.hosts == 2 else contextlib.nullcontext() as hosts:
             ways = transports(program, durable, hosts)
             rounds = Course(ways, snapshot, shares, work, place.in_memory).run(arguments.rounds, screen)
     figures = result.summarize(rounds) | {"shippers": arguments.shippers, "files": snapshot.files, "bytes": snapshot.bytes,

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Two hosts on this machine: network namespaces that a cable joins. Needs no root where users may make namespaces."""
 
-import contextlib
-import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -17,16 +15,29 @@ class TwoHosts:
     """Node 0, where the collector runs, at NEAR, and node 1 at FAR. Each is a namespace that a process holds."""
 
     def __init__(self, program: Path, folder: Path):
+        self._program, self._hosts, self._key = program, folder / "hosts", folder / "key"
+        self._holders: list[subprocess.Popen] = []
+
+    def __enter__(self):
+        try:
+            self._make()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_) -> None:
+        self._end()
+
+    def _make(self) -> None:
         for needed, package in (("ip", "iproute2"), ("unshare", "util-linux"), ("nsenter", "util-linux")):
             if shutil.which(needed) is None:
                 raise Problem(f"no program '{needed}' to make two hosts; it is in the package {package}")
-        self._holders: list[subprocess.Popen] = []
         self.near = self._hold(["unshare", "-Urn"])
         self.far = self._hold([*self.inside(self.near), "unshare", "-n"])
         self._lay_cable()
-        self.hosts, self.key = folder / "hosts", folder / "key"
-        self.hosts.write_text(f"{NEAR}\n{FAR}\n")
-        self._run([program, "key", self.key])
+        self._hosts.write_text(f"{NEAR}\n{FAR}\n")
+        self._run([self._program, "key", self._key])
 
     @staticmethod
     def inside(holder: subprocess.Popen) -> list:
@@ -34,14 +45,13 @@ class TwoHosts:
 
     def environment(self, node: int) -> dict[str, str]:
         """What programs on that host need to reach the other over the network: one kernel has both."""
-        return {"WHERRY_HOSTS": str(self.hosts), "WHERRY_KEY": str(self.key), "WHERRY_NODE": str(node), "WHERRY_MACHINE": f"demo-{node}"}
+        return {"WHERRY_HOSTS": str(self._hosts), "WHERRY_KEY": str(self._key), "WHERRY_NODE": str(node), "WHERRY_MACHINE": f"demo-{node}"}
 
-    def end(self) -> None:
-        for holder in reversed(self._holders):
-            holder.kill()
-            holder.wait()
-            holder.stdin.close()
-            holder.stdout.close()
+    def _end(self) -> None:
+        with uninterrupted():
+            for holder in reversed(self._holders):
+                holder.kill()
+                holder.communicate()
 
     def _hold(self, prefix: list) -> subprocess.Popen:
         with uninterrupted():
@@ -69,15 +79,3 @@ class TwoHosts:
     def _fail(self, errors: bytes) -> None:
         said = printable(errors.decode(errors="replace").strip())
         raise Problem(f"cannot make two hosts of this machine: {said}; run it as root, or let users make network namespaces")
-
-
-@contextlib.contextmanager
-def two_hosts(program: Path, folder: Path):
-    hosts = TwoHosts.__new__(TwoHosts)
-    hosts._holders = []
-    try:
-        hosts.__init__(program, folder)
-        yield hosts
-    finally:
-        with uninterrupted():
-            hosts.end()

@@ -31,7 +31,7 @@ def serve(host, port, count, command):
             connection, _ = listening.accept()
             running.append(subprocess.Popen(command, stdin=connection))
             connection.close()
-    return max(process.wait() for process in running) != 0
+    return any([process.wait() != 0 for process in running])  # a list: all are waited for
 
 
 def connect(host, port):

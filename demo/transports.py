@@ -41,7 +41,9 @@ class Transport:
         return [*self.hosts.inside(self.hosts.far if node else self.hosts.near), *command]
 
     def environment(self, node: int) -> dict[str, str]:
-        return self.hosts.environment(node) if self.hosts else {"WHERRY_NODE": str(node)}
+        """Of a process on that node."""
+        place = self.hosts.environment(node) if self.hosts else {"WHERRY_NODE": str(node)}
+        return os.environ | {"WHERRY_JOB": f"demo-{os.getpid()}"} | place
 
 
 class Wherry(Transport):
@@ -84,8 +86,9 @@ class Rsync(Transport):
         into.mkdir()
         config = into.with_name("rsyncd.conf")
         config.write_text(f"use chroot = no\nreverse lookup = no\n[into]\npath = {into}\nread only = no\nmunge symlinks = no\n")
-        # Root's daemon wants to change its groups, which a namespace of users forbids: this is not root's.
-        return ["unshare", "--user", "--map-user=1", "--map-group=1", "rsync", "--daemon", "--no-detach", f"--config={config}", f"--port={self.PORT}", f"--address={NEAR}"]
+        # A daemon of root's changes its groups, which a user namespace forbids. So it is another user's.
+        return ["unshare", "--user", "--map-user=1", "--map-group=1", "rsync", "--daemon", "--no-detach", f"--config={config}",
+                f"--port={self.PORT}", f"--address={NEAR}"]
 
     def shipper(self, address, base, share, name):
         return [sys.executable, Path(__file__).with_name("tcp_tools.py"), "await", NEAR, self.PORT, "rsync", "-lptD", "--from0",
@@ -120,7 +123,3 @@ def transports(program: Path, durable: bool, hosts: TwoHosts | None) -> list[Tra
     if shutil.which("rsync") is None:
         raise Problem("no program 'rsync' to compare with; it is in the package of that name")
     return [Wherry("wherry", program, durable, hosts), Rsync("rsync", program, durable, hosts), Tar("tar", program, durable, hosts)]
-
-
-def with_environment(transport: Transport, node: int) -> dict[str, str]:
-    return os.environ | {"WHERRY_JOB": f"demo-{os.getpid()}"} | transport.environment(node)
