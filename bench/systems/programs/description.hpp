@@ -16,7 +16,7 @@ struct Description {
   std::string name;
   std::string settings;
   std::string question;  ///< the only one of `wherry bench` that it answers; empty: any
-  std::string missing;   ///< why the program is not there; then nothing else is said
+  std::string missing;   ///< why the program was not built; the other members are then empty
   std::filesystem::path program;
   std::vector<Question> questions;
   std::uint32_t most_senders = 1;
