@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "adapters/root/merge/TScifMerger.h"
 
+#include <TROOT.h>
 #include <exception>
 #include <set>
 #include <span>
@@ -30,6 +31,7 @@ class TScifMerger::Impl {
   };
 
   Impl(const std::string& path, const Options& options) : path_(path), options_(options), reader_(options.threads) {
+    if (options.threads > 1) ROOT::EnableThreadSafety();
     guard([&] { open_output(); });
   }
 

@@ -33,7 +33,8 @@ class TScifMerger {
     Options();
     /// ROOT's number of algorithm and level; -1 leaves baskets as they are and takes the rest from the first file.
     int compression = -1;
-    /// Threads that read the files of a batch; one writes. More than one needs ROOT::EnableThreadSafety().
+    /// Threads that read the files of a batch; one writes. With more than one, the constructor calls
+    /// ROOT::EnableThreadSafety().
     unsigned threads = 1;
     /// Whether a batch survives a power failure, and not only the end of this process.
     bool durable = false;

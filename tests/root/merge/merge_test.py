@@ -142,7 +142,6 @@ def test_everything_in_the_files_is_in_the_output(tmp_path, parts, batch):
 
 
 def test_threads_that_read_change_nothing(tmp_path, parts):
-    ROOT.EnableThreadSafety()
     merge_in_batches(tmp_path / "out.root", parts, 4, threads=4)
     rich_files.check(tmp_path / "out.root", [path for path, _ in parts], ntuple=True)
 
