@@ -275,4 +275,4 @@ def test_an_option_that_is_not_valid_is_a_usage_error(mpirun, mpich, option, val
 
 
 def test_without_a_number_of_processes_it_is_a_usage_error(mpirun, mpich):
-    wrong(mpirun(mpich), "how many processes to start, as in wherry mpirun -n 2")
+    wrong(mpirun(mpich), "the number of processes to start, as in wherry mpirun -n 2")
