@@ -31,7 +31,7 @@ bool is_private(const struct stat& status) { return S_ISDIR(status.st_mode) && (
 
 template <class Visit>
 void for_each_entry(int directory, Visit visit) {
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // the listing's
+  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // for the listing
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(copy), ::closedir);
   if (!listing) return UniqueFd(copy).reset();
   while (const dirent* entry = ::readdir(listing.get())) visit(entry->d_name);
