@@ -33,7 +33,7 @@ int wherry_framed_release(wherry_framed framed, wherry_stream* stream);
  * by it. */
 int wherry_framed_get_stream(wherry_framed framed, wherry_stream* stream);
 
-/* Blocks until the whole message was accepted. Returns its size. */
+/* Sends a message, and blocks until all of it was accepted. Returns its size. */
 int64_t wherry_framed_send(wherry_framed framed, const void* message, size_t size, int64_t timeout_ns);
 /* The same for one message in several pieces. */
 int64_t wherry_framed_sendv(wherry_framed framed, const struct iovec* pieces, int count, int64_t timeout_ns);
@@ -56,9 +56,9 @@ int wherry_framed_hold(wherry_framed framed);
 /* Publishes the held messages, and ends the holding. */
 int wherry_framed_flush(wherry_framed framed);
 
-/* Blocks until there is a message. 1: `message` and `size` describe it in place, in the ring, until the next call that
- * receives; a message may be empty. 0: the end, the peer finished sending. A hostile peer may still change the bytes:
- * copy bytes that are checked before they are used. */
+/* Receives a message, and blocks until there is one. 1: `message` and `size` describe it in place, in the ring, until
+ * the next call that receives; a message may be empty. 0: the end, the peer finished sending. A hostile peer may still
+ * change the bytes: copy bytes that are checked before they are used. */
 int wherry_framed_receive(wherry_framed framed, const void** message, size_t* size, int64_t timeout_ns);
 /* The same without blocking. -EAGAIN: there is no message. Call it until -EAGAIN: until then the last message stays in
  * the ring, and a poller reports the stream. */

@@ -32,7 +32,7 @@ struct wherry_mailbox_options {
                         multiple of 64 up to 1 GiB; 0: none, only its section. wherry_mailbox_try_send_whole needs it */
 };
 
-/* `options`: NULL for an adaptive mailbox of the default sizes. -EINVAL, -EMFILE. */
+/* Makes a mailbox. `options`: NULL for an adaptive mailbox of the default sizes. -EINVAL, -EMFILE. */
 int wherry_mailbox_open(const struct wherry_mailbox_options* options, wherry_mailbox* mailbox);
 /* Closes the mailbox: peers receive everything sent so far, then the end. */
 void wherry_mailbox_close(wherry_mailbox mailbox);
@@ -58,9 +58,9 @@ int wherry_mailbox_forget(wherry_mailbox mailbox, uint32_t peer);
  * there is no such peer; -EPIPE: the peer has left; -ECONNRESET: it died; -EPROTO: it wrote an invalid value into
  * shared memory. */
 
-/* Blocks until the whole message was accepted. -ETIMEDOUT: a part of it may have been sent; then no other message can
- * go to this peer. Use wherry_mailbox_send_outgoing if a send may time out: it returns how much was sent, and can
- * continue. */
+/* Sends a message, and blocks until all of it was accepted. -ETIMEDOUT: a part of it may have been sent; then no other
+ * message can go to this peer. Use wherry_mailbox_send_outgoing if a send may time out: it returns how much was sent,
+ * and can continue. */
 int64_t wherry_mailbox_send(wherry_mailbox mailbox, uint32_t peer, const void* bytes, size_t size, int64_t timeout_ns);
 /* Sends the whole message or returns -EAGAIN. -EMSGSIZE: longer than the least section that the peer grants (its
  * `quiet`, or `header`), minus 16 bytes. */

@@ -113,7 +113,7 @@ int64_t wherry_publisher_pool_bytes(wherry_publisher publisher);
 
 /* Subscribing ----------------------------------------------------------------------------------------------------- */
 
-/* Open, close, listen, connect and admit as for a publisher. wherry_subscriber_close leaves; messages that were not
+/* Make, close, listen, connect and admit as for a publisher. wherry_subscriber_close leaves; messages that were not
  * taken return to the publishers. */
 int wherry_subscriber_open(const struct wherry_subscriber_options* options, wherry_subscriber* subscriber);
 void wherry_subscriber_close(wherry_subscriber subscriber);

@@ -82,7 +82,7 @@ int wherry_listener_descriptor(wherry_listener listener);
 int wherry_listener_address(wherry_listener listener, char* text, size_t size);
 void wherry_listener_close(wherry_listener listener);
 
-/* Connects and blocks until the peer accepts. Without a listener it retries every 1 to 100 ms, so the listener may
+/* Connects, and blocks until the peer accepts. Without a listener it retries every 1 to 100 ms, so the listener may
  * start later. WHERRY_TIMEOUT_DEFAULT is WHERRY_CONNECT_TIMEOUT (10 s); a timeout of 0 makes one attempt.
  * -ECONNREFUSED: no listener before the timeout, or the listener refused; -ETIMEDOUT: the listener did not accept;
  * -EACCES, -EINVAL, -EMFILE. */
@@ -103,11 +103,11 @@ void wherry_connecting_close(wherry_connecting connecting);
 
 /* Moving data ----------------------------------------------------------------------------------------------------- */
 
-/* Blocks until all bytes were accepted. */
+/* Send all bytes, and block until they were accepted. */
 int64_t wherry_send(wherry_stream stream, const void* bytes, size_t size, int64_t timeout_ns);
 int64_t wherry_sendv(wherry_stream stream, const struct iovec* buffers, int count, int64_t timeout_ns);
-/* Blocks until at least one byte has arrived. Returns 0 at the end, when the peer finished sending, or if `size` is 0.
- */
+/* Receive bytes, and block until at least one has arrived. Return 0 at the end, when the peer finished sending, or if
+ * `size` is 0. */
 int64_t wherry_receive(wherry_stream stream, void* buffer, size_t size, int64_t timeout_ns);
 int64_t wherry_receivev(wherry_stream stream, const struct iovec* buffers, int count, int64_t timeout_ns);
 /* Blocks until the buffer is full. A smaller result means that the peer finished sending. */
@@ -129,8 +129,8 @@ int64_t wherry_consume(wherry_stream stream, size_t bytes);
 
 /* Waiting --------------------------------------------------------------------------------------------------------- */
 
-/* Block until there are bytes to receive or the end (returns the number of bytes; 0: the end), or until there is space
- * for `bytes`, at most half the ring (returns the free bytes). */
+/* Block until there are bytes to receive, or space. wherry_wait_readable returns the number of bytes, 0 at the end.
+ * wherry_wait_writable waits for space for `bytes`, at most half the ring, and returns the free space. */
 int64_t wherry_wait_readable(wherry_stream stream, int64_t timeout_ns);
 int64_t wherry_wait_writable(wherry_stream stream, size_t bytes, int64_t timeout_ns);
 /* Returns what wherry_wait_readable would return, or -EAGAIN, without blocking. An -EAGAIN has the same effect on the
