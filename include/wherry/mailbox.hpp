@@ -227,8 +227,7 @@ class Mailbox {
   /// A peer whose connection has ended, and whose messages were all consumed.
   struct Loss {
     Peer peer;
-    int error;  ///< 0: it closed in order; ECONNRESET: it died; EPROTO: it broke the protocol; ECONNREFUSED: no
-                ///< listener
+    int error;  ///< 0: closed in order; ECONNRESET: died; EPROTO: broke the protocol; ECONNREFUSED: no listener
   };
   /// Takes the losses since the last call. Returns their number. Call again while `into` is filled.
   [[nodiscard]] std::size_t losses(std::span<Loss> into) noexcept;

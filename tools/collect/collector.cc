@@ -107,7 +107,7 @@ void Collector::start(std::unique_ptr<Channel> channel) {
       session.report = Session(*session.channel, destination_, totals_, warn).run();
       session.done = true;
       const std::uint64_t one = 1;
-      if (::write(session_done_.get(), &one, sizeof one) < 0) return;  // the counter is at its maximum, so it will be read
+      if (::write(session_done_.get(), &one, sizeof one) < 0) return;  // the counter is full, so it will be read
     });
   } catch (...) {
     running_.pop_back();
