@@ -55,7 +55,7 @@ std::vector<std::string> zmq_advice(const std::filesystem::path& program, const 
   if (in_use.empty()) {
     if (!is_libzmq_inside(*file) || file->contains("WHERRY_ZMQ_MAP")) return {};
     return {
-        fmt::format("{} has a libzmq of its own inside, which knows nothing of wherry:// and cannot be replaced; link "
+        fmt::format("{} has a libzmq of its own inside, which does not support wherry:// and cannot be replaced; link "
                     "it with {} instead (docs/zmq.md)",
                     program.string(), replacement.string())};
   }
