@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Symmetric Communications Interface (SCIF): an endpoint is a file descriptor; two connected endpoints have a byte
- * stream in each direction, and each can reach memory that the other has registered. docs/scif.md says what holds here.
- * Every function that returns an int returns -1 on error and sets errno. C and C++. */
+/* The Symmetric Communications Interface (SCIF). An endpoint is a file descriptor. Two connected endpoints have a byte
+ * stream in each direction, and each can access memory that the other has registered. docs/scif.md lists the
+ * differences to the original. Every function that returns an int returns -1 on error and sets errno. C and C++. */
 #ifndef __SCIF_H__ /* NOLINT(bugprone-reserved-identifier): the guard that programs know */
 #define __SCIF_H__ /* NOLINT(bugprone-reserved-identifier) */
 
-/* The first five are those of the interface's original header, on which its programs rely. */
+/* The original header of the interface includes the first five, and its programs rely on them. */
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -25,11 +25,11 @@ extern "C" {
 typedef int scif_epd_t;
 
 struct scif_portID {
-  uint16_t node; /* 0 is the host, cards are 1 and up */
+  uint16_t node; /* 0: the host; 1 and above: cards */
   uint16_t port;
 };
 
-/* The older names of the same. */
+/* Older names of scif_portID. */
 #define portID scif_portID
 typedef struct portID portID_t;
 
@@ -75,7 +75,7 @@ struct scif_pollepd {
 #define SCIF_POLLHUP  POLLHUP
 #define SCIF_POLLNVAL POLLNVAL
 
-/* Ports of well-known services; those below 1024 need privilege, automatic ports lie above SCIF_PORT_RSVD. */
+/* Ports of well-known services. Ports below 1024 need privilege; automatic ports are above SCIF_PORT_RSVD. */
 #define SCIF_COI_PORT_0       40
 #define SCIF_COI_PORT_1       41
 #define SCIF_COI_PORT_2       42

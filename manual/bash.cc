@@ -26,7 +26,7 @@ std::string names_below(const Command& command) {
   return fmt::format("{}", fmt::join(names, " "));
 }
 
-/// What a program of its own offers where it is installed, from its file beside this one.
+/// Completes a separate program, if it is installed, from its file beside this one.
 std::string other_program(const Command& command) {
   return fmt::format(R"(    '{0}')
       # shellcheck source=/dev/null
@@ -69,7 +69,7 @@ std::string bash_completion(const std::vector<Command>& commands) {
   const Command& program = commands.front();
   const std::string function = function_of(program);
   const std::string text = fmt::format(kWalk, function, program.path.front(), steps, words);
-  // What is called from the completion of another program is not registered.
+  // A program that is called from the completion of another program is not registered.
   return program.path.size() > 1 ? text
                                  : text + fmt::format("complete -o default -F {} {}\n", function, program.name());
 }

@@ -9,7 +9,7 @@
 namespace wherry::manual {
 namespace {
 
-/// Line ends are where --help breaks its lines; a page and a shell break them anew.
+/// Replaces line ends, which are only for --help: man pages and shells break lines themselves.
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -33,7 +33,7 @@ Option describe(const CLI::Option& option, bool positional) {
 }
 
 Command describe(const CLI::App& app, std::vector<std::string> path) {
-  // "wherry bench" is two words of a command line.
+  // "wherry bench" is two words of the command line.
   std::istringstream words(app.get_name());
   for (std::string word; words >> word;) path.push_back(word);
   Command command{std::move(path), one_line(app.get_description()), app.get_footer(), {}, {}, {}, false};

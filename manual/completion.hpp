@@ -8,8 +8,8 @@
 
 namespace wherry::manual {
 
-// Each offers, after a command, its subcommands and options, and files where an argument or a value stands. `commands`
-// is what commands_of() returns.
+// Each completion offers the subcommands and options of a command, and files for an argument or a value. `commands` is
+// the result of commands_of().
 std::string bash_completion(const std::vector<Command>& commands);
 std::string zsh_completion(const std::vector<Command>& commands);
 std::string fish_completion(const std::vector<Command>& commands);

@@ -15,7 +15,7 @@ std::string quote(const std::string& text) {
   return quoted + "'";
 }
 
-/// True in fish where the words before the cursor name this command, and none of its subcommands.
+/// A fish condition: the words before the cursor name this command, and none of its subcommands.
 std::string condition(const Command& command) {
   std::string text;
   for (std::size_t i = 1; i < command.path.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Man pages and shell completions of a program, made from its own command line, so that they say what --help says.
+// Generates man pages and shell completions of a program from its command line, so that they match --help.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -9,7 +9,7 @@
 
 namespace wherry::manual {
 
-/// The folder of a command line `PROGRAM --generate FOLDER`, which the build uses and --help does not show.
+/// The folder of the command line `PROGRAM --generate FOLDER`, which the build uses and --help does not show.
 std::optional<std::filesystem::path> asked_for(int argc, char** argv);
 
 /// Writes man1/NAME.1 for `program` and each of its subcommands, and bash/NAME, zsh/_NAME and fish/NAME.fish.

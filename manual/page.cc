@@ -33,7 +33,7 @@ std::string list(const char* heading, const std::vector<Option>& options) {
   return text;
 }
 
-/// The footer of --help: its part about the exit status is a section of its own, as man pages have it.
+/// The footer of --help. Its part about the exit status is a separate section, as usual in man pages.
 std::string notes(const Command& command, bool status) {
   static constexpr std::string_view kMark = "Exit status: ";
   const std::size_t begin = std::min(command.notes.find(kMark), command.notes.size());

@@ -11,7 +11,7 @@
 namespace wherry::manual {
 namespace {
 
-/// The exit status, unless what the program had to say could not be said.
+/// Returns `status`; but 1 if the program's output could not be written.
 int ended(int status, const std::string& name) {
   const std::string problem = flush_standard_output();
   if (problem.empty()) return status;

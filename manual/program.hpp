@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the main function of each program does: reads its command line, runs what was asked for, and reports failures.
+// The common part of each program's main function: parses its command line, runs the action, and reports failures.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -10,15 +10,15 @@
 
 namespace wherry::manual {
 
-/// What a command does once its command line has been read. Returns the exit status of the program. An exception that
-/// escapes it becomes one line on standard error and exit status 1.
+/// The action of a command, after its command line was parsed. Returns the exit status of the program. An exception
+/// that escapes becomes one line on standard error, and exit status 1.
 using Action = std::function<int()>;
 
-/// As most programs have it: 1 is "it was tried and failed", 2 is "the command line is wrong".
+/// The usual convention: 1 means that the action failed, 2 that the command line is wrong.
 inline constexpr int kUsageError = 2;
 
-/// Reads the command line. Returns the exit status if that is all: --generate FOLDER, --help, --version or an error.
-/// Messages begin with `name`, such as "wherry ship".
+/// Parses the command line. Returns the exit status if no action follows: --generate FOLDER, --help, --version or an
+/// error. Messages begin with `name`, such as "wherry ship".
 std::optional<int> parse(CLI::App& app, const std::string& name, int argc, char** argv);
 
 /// Runs the action and flushes standard output. Messages begin with `name`, such as "wherry ship".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text in the language of man pages.
+// Text in roff, the language of man pages.
 #pragma once
 
 #include <string>
@@ -7,14 +7,15 @@
 
 namespace wherry::manual {
 
-/// Letters that roff takes for something else, and a dot or quote at a line's begin, which makes a line a request.
+/// Escapes the characters that are special in roff, and a dot or quote at the start, which would make the line a
+/// request.
 std::string escape(std::string_view text);
 
 std::string bold(std::string_view text);
 
 std::string upper(std::string text);
 
-/// What stands behind the dash of the section NAME is part of a sentence: without its full stop.
+/// Removes the full stop, for the text behind the dash in the section NAME.
 std::string brief(std::string text);
 
 }  // namespace wherry::manual

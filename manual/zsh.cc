@@ -8,7 +8,7 @@
 namespace wherry::manual {
 namespace {
 
-/// For a text in single quotes, in a specification of _arguments.
+/// Quotes a text for single quotes in a specification of _arguments.
 std::string zsh_quoted(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
@@ -24,7 +24,7 @@ std::string zsh_quoted(std::string_view text) {
 
 std::string completion_function(const Command& command) { return "_" + command.joined("_"); }
 
-/// '(-t --to)'{-t,--to}'[help]:value:_files'
+/// Formats an option as '(-t --to)'{-t,--to}'[help]:value:_files'.
 std::string specification(const Option& option) {
   const std::string value = option.value.empty() ? "" : ":value:_files";
   if (option.flags.size() == 1) {
@@ -53,7 +53,7 @@ std::string parent(const Command& command) {
   for (const Command& below : command.commands) {
     offered += fmt::format("\n        '{}:{}'", below.name(), zsh_quoted(below.help));
     const std::string function = completion_function(below);
-    // A program of its own, which may not be installed.
+    // A separate program, which may not be installed.
     const std::string present = below.is_other_program ? fmt::format("(( $+functions[{}] )) && ", function) : "";
     called += fmt::format("        {}) {}{} ;;\n", below.name(), present, function);
   }
@@ -83,7 +83,7 @@ std::string parent(const Command& command) {
 
 std::string zsh_completion(const std::vector<Command>& commands) {
   const Command& program = commands.front();
-  // What is called from the completion of another program is only made known.
+  // A program that is called from the completion of another program is only autoloaded.
   std::string text = program.path.size() > 1 ? "#autoload\n\n" : fmt::format("#compdef {}\n\n", program.name());
   for (const Command& command : commands) {
     if (!command.is_other_program) text += command.commands.empty() ? leaf(command) : parent(command);

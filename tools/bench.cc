@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry bench: starts wherry-bench, a component of its own (bench/program), with the same words.
+// wherry bench: starts wherry-bench, a separate component (bench/program), with the same arguments.
 #include <unistd.h>
 
 #include <cerrno>
@@ -44,7 +44,7 @@ int execute(const fs::path& program, std::vector<std::string> words) {
 }  // namespace
 
 Action add_bench(CLI::App& command) {
-  // Every word is wherry-bench's, --help too.
+  // All words are passed to wherry-bench, --help too.
   command.set_help_flag();
   command.prefix_command();
   return [&command] { return execute(find_bench(), command.remaining()); };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a subcommand joins the program: write tools/NAME.cc with a function `Action add_NAME(CLI::App& command)`, declare
-// it here, and give it a row in the table of main.cc. Nothing else knows it.
+// The subcommands of `wherry`. To add one: write tools/NAME.cc with a function `Action add_NAME(CLI::App& command)`,
+// declare it here, and add a row to the table in main.cc.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -12,8 +12,8 @@ namespace wherry::tools {
 
 using manual::Action;
 
-// Each declares the options of its subcommand on `command` and returns the action that reads them. Where the options
-// are stored must outlive this call: a std::shared_ptr captured by the action does.
+// Each function declares the options of its subcommand on `command`, and returns the action that reads them. The
+// storage of the options must outlive the call: use a std::shared_ptr captured by the action.
 Action add_bench(CLI::App& command);
 Action add_collect(CLI::App& command);
 Action add_config(CLI::App& command);

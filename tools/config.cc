@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry config: prints the configuration table, and whether the values in force are valid.
+// wherry config: prints the configuration table, and whether the current values are valid.
 #include "base/config.hpp"
 
 #include <fmt/format.h>
@@ -22,11 +22,11 @@
 namespace wherry::tools {
 namespace {
 
-// A row of the table as it is in force.
+// An option and its current value.
 struct Setting {
   const config::Option& option;
   std::string value;
-  std::optional<std::string> error;  // why the value is not valid
+  std::optional<std::string> error;  // the reason if the value is invalid
 
   [[nodiscard]] bool changed() const { return config::is_set(option.key); }
 };

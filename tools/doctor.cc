@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry doctor: whether this machine, this user and this environment let Wherry work, and what to change; or why one
-// address is not reached.
+// wherry doctor: checks whether Wherry works on this machine, for this user and in this environment, and advises what
+// to change; or diagnoses why an address cannot be reached.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ struct Check {
   Finding (*look)();
 };
 
-// From the ground up: the first that fails explains those below it.
+// Ordered by dependency: the first failure explains those after it.
 constexpr std::array kChecks{
     Check{"reach", doctor::check_reach},
     Check{"namespaces", doctor::check_namespaces},
@@ -55,7 +55,7 @@ constexpr std::array kChecks{
 };
 
 struct Report {
-  std::string place;  ///< user, job and network namespace that the findings hold for
+  std::string place;  ///< user, job and network namespace of the findings
   std::vector<NamedFinding> findings;
   int warnings = 0;
   int failures = 0;
@@ -106,7 +106,7 @@ void print_text(const Report& report) {
     fmt::print("\nWherry does not work here for {}: {} of {} checks failed.\n", report.place, report.failures,
                report.findings.size());
   } else if (report.warnings > 0) {
-    fmt::print("\nWherry works here for {}; {} of {} checks say what could be better.\n", report.place, report.warnings,
+    fmt::print("\nWherry works here for {}; {} of {} checks advise improvements.\n", report.place, report.warnings,
                report.findings.size());
   } else {
     fmt::print("\nWherry works here for {}.\n", report.place);
@@ -160,21 +160,20 @@ Action add_doctor(CLI::App& command) {
   auto peer = std::make_shared<std::string>();
   command.add_flag("--json", *json, "Print JSON instead of text");
   command.add_option("--peer", *peer,
-                     "Diagnose one address, such as wherry://0:2000, instead: whether a connect there reaches a "
-                     "listener, and if not, which listener it misses and what to change");
+                     "Diagnose only one address, such as wherry://0:2000: whether a connect reaches a listener; if "
+                     "not, which listener it misses and what to change");
   auto host = std::make_shared<std::string>();
-  const CLI::Option* const network =
-      command
-          .add_option(
-              "--network", *host,
-              "Check the way to other hosts instead: names, routes, ports, key, versions; to HOST, else to each "
-              "other host of WHERRY_HOSTS")
-          ->expected(0, 1)
-          ->type_name("[HOST]")
-          ->excludes("--peer");
+  const CLI::Option* const network = command
+                                         .add_option("--network", *host,
+                                                     "Check only the network to other hosts: names, routes, ports, "
+                                                     "key, versions; to HOST, or to each other host of WHERRY_HOSTS")
+                                         ->expected(0, 1)
+                                         ->type_name("[HOST]")
+                                         ->excludes("--peer");
   command.footer(
-      "Exit status: 0 if nothing failed (warnings are no failures), else 1. With --peer: 0 if a listener is reached,\n"
-      "else 1. With --network: 0 if every line says OK, else 1.");
+      "Exit status: 0 if no check failed (a warning is not a failure), else 1. With --peer: 0 if a listener is "
+      "reached, else 1.\n"
+      "With --network: 0 if every line says OK, else 1.");
   return [json, peer, host, network] {
     if (network->count() > 0) return diagnose_network(*host, *json);
     return peer->empty() ? diagnose(*json) : diagnose_address(*peer, *json);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry key: makes the key that processes of different hosts prove to each other to hold.
+// wherry key: makes the key with which processes of different hosts authenticate each other.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -27,11 +27,11 @@ int make_key(const std::string& file) {
 Action add_key(CLI::App& command) {
   const auto file = std::make_shared<std::string>();
   command.footer(
-      "Processes of different hosts meet only if both hold the same key. A key never goes over the network, and "
-      "proves\n"
-      "nothing about what is sent later: connections between hosts are not encrypted.\n"
-      "Exit status: 0 if the file was made; 1 if not, as when it exists; 2 if the command line is wrong.");
-  command.add_option("file", *file, "The file to make, of mode 0600; a file that exists is not overwritten")
+      "Processes of different hosts connect only if both hold the same key. The key is never sent over the network. "
+      "It\n"
+      "authenticates the connection, not the data: connections between hosts are not encrypted.\n"
+      "Exit status: 0 if the file was made; 1 if not, such as when it exists; 2 if the command line is wrong.");
+  command.add_option("file", *file, "The file to create, with mode 0600; an existing file is not overwritten")
       ->required();
   return [file] { return make_key(*file); };
 }

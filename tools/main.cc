@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The program `wherry`: finds the subcommand, reads its command line, runs it.
+// The program `wherry`: finds the subcommand, parses its command line, and runs it.
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -32,30 +32,30 @@ struct Command {
   Words (*normalise)(const CLI::App&, const Words&) = nullptr;
 };
 
-// In the order `wherry --help` shows them.
+// In the order of `wherry --help`.
 constexpr std::array kCommands{
-    Command{"ship", "Hand files and directory trees to a collector", wherry::tools::add_ship},
-    Command{"collect", "Receive files from any number of shippers, verified", wherry::tools::add_collect},
+    Command{"ship", "Send files and directory trees to a collector", wherry::tools::add_ship},
+    Command{"collect", "Receive files from shippers and verify them", wherry::tools::add_collect},
     Command{"pipe", "Connect standard input or output to a stream", wherry::tools::add_pipe},
-    Command{"serve", "Serve the files below a directory to the processes of cards", wherry::tools::add_serve},
-    Command{"mount", "Mount the files that wherry serve serves, for any program", wherry::tools::add_mount},
-    Command{"run", "Start a program with a node of its own", wherry::tools::add_run},
-    Command{"mpirun", "Start an MPI program whose messages go over Wherry", wherry::tools::add_mpirun,
+    Command{"serve", "Serve the files below a directory to other nodes", wherry::tools::add_serve},
+    Command{"mount", "Mount the files of a wherry serve, for any program", wherry::tools::add_mount},
+    Command{"run", "Start a program with its own node number and settings", wherry::tools::add_run},
+    Command{"mpirun", "Start an MPI program that sends its messages over Wherry", wherry::tools::add_mpirun,
             wherry::tools::normalised},
     Command{"top", "Show the endpoints of all running processes", wherry::tools::add_top},
-    Command{"bench", "Measure this machine, and Wherry beside other ways to move data", wherry::tools::add_bench},
-    Command{"key", "Make the key that hosts prove to each other to hold", wherry::tools::add_key},
+    Command{"bench", "Measure this machine, and compare Wherry with other ways to move data", wherry::tools::add_bench},
+    Command{"key", "Make the key with which hosts authenticate each other", wherry::tools::add_key},
     Command{"config", "Print every option and its value", wherry::tools::add_config},
-    Command{"doctor", "Check this machine and say what to change", wherry::tools::add_doctor},
+    Command{"doctor", "Check this machine and advise what to change", wherry::tools::add_doctor},
 };
 
-// The parser only says that some subcommand is missing.
+// The parser reports an unknown subcommand only as a missing one.
 bool is_unknown(std::string_view word) {
   return (word == "--" || !word.starts_with('-')) &&
          std::none_of(kCommands.begin(), kCommands.end(), [&](const Command& command) { return word == command.name; });
 }
 
-/// The program's arguments as the parser is to read them.
+/// The program's arguments, respelled for the parser.
 Words normalised_arguments(const CLI::App& app, int argc, char** argv) {
   Words words(argv, argv + argc);
   if (words.size() < 2) return words;
@@ -68,7 +68,7 @@ Words normalised_arguments(const CLI::App& app, int argc, char** argv) {
   return words;
 }
 
-/// What main received, respelled. Throws UsageError.
+/// The arguments of main, respelled. Throws UsageError.
 class Arguments {
  public:
   Arguments(const CLI::App& app, int argc, char** argv) : words_(normalised_arguments(app, argc, argv)) {
@@ -107,7 +107,7 @@ int main(int argc, char** argv) {
     commands.emplace_back(added, command.add(*added));
   }
   if (argc > 1 && is_unknown(argv[1])) {
-    std::fprintf(stderr, "wherry: there is no subcommand \"%s\"; wherry --help lists them\n",
+    std::fprintf(stderr, "wherry: unknown subcommand \"%s\"; wherry --help lists them\n",
                  wherry::printable(argv[1]).c_str());
     return wherry::manual::kUsageError;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry mount: reads the command line and becomes wherry-mount (src/file/mount/program), which needs libfuse.
+// wherry mount: parses the command line and executes wherry-mount (src/file/mount/program), which needs libfuse.
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,10 +45,10 @@ std::filesystem::path find_mount_program() {
   std::filesystem::path installed = library_folder() / "mount" / kMountProgram;
   if (std::filesystem::exists(installed, ignored)) return installed;
   throw Error(ENOENT, "start", installed.string(),
-              "it is built where libfuse3 is found: apt-get install libfuse3-dev, then build and install again");
+              "install libfuse3 (apt-get install libfuse3-dev), then build and install again");
 }
 
-/// Empty: the text is a size; otherwise what is wrong with it.
+/// Returns the error of a size that is not valid. Empty: the text is a valid size.
 std::string problem_of(const std::string& text) {
   try {
     (void)config::parse_bytes("--write-buffer", text);
@@ -89,48 +89,49 @@ Action add_mount(CLI::App& command) {
   const auto words = std::make_shared<MountWords>();
   const CLI::Validator size(problem_of, "SIZE");
   command.footer(
-      "Any program works on the files below the directory: they are the server's. Kept here are pages that were read, "
-      "and\n"
-      "writes to files that nobody else has open, until somebody opens them. A read sees what any client wrote before "
-      "it began. Without root, fusermount3 is needed "
-      "(Debian:\n"
-      "fuse3). SIGINT and SIGTERM unmount, as umount and fusermount3 -u do. Its daemon runs beside\n"
-      "it; one that is killed is replaced (Linux 6.9). What a mount left that was killed as a whole is detached by the "
-      "next\n"
-      "one on the same directory.\n"
+      "Any program can use the files below the directory. The mount keeps pages that were read. It also keeps writes "
+      "to files\n"
+      "that no other client has open, until one opens them. A read returns all that any client wrote before the read "
+      "began.\n"
+      "Without root, fusermount3 is needed (Debian: fuse3). SIGINT and SIGTERM unmount, as umount and fusermount3 -u "
+      "do.\n"
+      "If the daemon is killed, it is replaced (Linux 6.9). If all processes of a mount are killed, the next mount on "
+      "the\n"
+      "same directory detaches it.\n"
       "Exit status: 0 if it was unmounted, or with --daemon if the mount answers; 1 if it failed; 2 if the command "
-      "line\n"
-      "is wrong.");
-  command.add_option("address", words->address, "What wherry serve listens on: wherry://NODE:PORT")->required();
-  command.add_option("directory", words->directory, "Where to mount; what is in it is hidden meanwhile")->required();
+      "line is\n"
+      "wrong.");
+  command.add_option("address", words->address, "The address of the wherry serve: wherry://NODE:PORT")->required();
+  command.add_option("directory", words->directory, "The directory to mount on; its own content is hidden meanwhile")
+      ->required();
   command.add_flag("-d,--daemon", words->daemon, "Return when the mount answers, and serve it in the background");
-  command.add_flag("--read-only", words->read_only, "Nothing can be changed through this mount");
+  command.add_flag("--read-only", words->read_only, "Refuse all changes through this mount");
   command.add_flag("--allow-other", words->allow_other,
-                   "Processes of other users may use it, as the files' owners and modes allow; without root, "
+                   "Let other users' processes use it, as the files' owners and modes permit; without root, "
                    "/etc/fuse.conf must have user_allow_other");
-  command.add_flag("--no-passthrough", words->no_passthrough,
-                   "Ask the server for names and move data through this program, also where it could reach the "
-                   "server's files itself");
-  command.add_option("--log", words->log, "Append to this file what goes wrong once the mount answers");
+  command.add_flag(
+      "--no-passthrough", words->no_passthrough,
+      "Look up names and move data through this program, even where it could reach the server's files directly");
+  command.add_option("--log", words->log, "Append errors to this file once the mount answers");
   command
       .add_option("--timeout", words->timeout,
                   "Seconds that calls wait for a server that is gone before they fail with EIO")
       ->check(CLI::Range(0.0, 1e6))
       ->capture_default_str();
-  command.add_option("-t,--threads", words->threads, "Calls that are served at the same time")
+  command.add_option("-t,--threads", words->threads, "Threads that serve calls")
       ->check(CLI::Range(1, 1024))
       ->capture_default_str();
   command
       .add_option("--connections", words->connections,
-                  "Connections to the server; a call that takes long holds up the other files of its own")
+                  "Connections to the server; a slow call delays other calls on its connection")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   command
       .add_option("--write-buffer", words->write_buffer,
-                  "Memory for writes that programs need not wait for; 0: each write waits for the server")
+                  "Memory for delayed writes; 0: each write waits for the server")
       ->check(size)
       ->capture_default_str();
-  command.add_flag("-q,--quiet", words->quiet, "Say nothing unless something goes wrong");
+  command.add_flag("-q,--quiet", words->quiet, "Print only errors");
   return [words] { return become_mount_program(*words); };
 }
 

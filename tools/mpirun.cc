@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry mpirun: starts an unmodified MPI program whose messages go over Wherry, by its own MPI's launcher.
+// wherry mpirun: starts an unmodified MPI program by its own MPI's launcher, so that its messages use Wherry.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -36,7 +36,7 @@ int cannot_run(const std::string& program, int error) {
   return status_of_exec(error);
 }
 
-/// 0, or why execvp would not run the file.
+/// Returns 0, or the error with which execvp would fail.
 int obstacle(const std::filesystem::path& program) {
   if (program.empty()) return ENOENT;
   std::error_code error;
@@ -44,7 +44,7 @@ int obstacle(const std::filesystem::path& program) {
   return access(program.c_str(), X_OK) == 0 ? 0 : errno;
 }
 
-/// Words that begin with a hyphen, up to the next --, are the launcher's.
+/// Moves the launcher's options out of job.program: words that begin with a hyphen, up to the next --.
 void take_launcher_options(MpiJob& job) {
   auto& words = job.program;
   if (!words.front().starts_with('-')) return;
@@ -57,7 +57,7 @@ void take_launcher_options(MpiJob& job) {
   words.erase(words.begin(), end + 1);
 }
 
-// Replaces this process, so that the exit status and the signals are the launcher's.
+// Replaces this process, so that the exit status and the signals are those of the launcher.
 int execute(const LauncherCommand& command) {
   for (const auto& [name, value] : command.variables) setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> arguments;
@@ -76,7 +76,7 @@ struct CommandLine {
   bool only_print = false;
 };
 
-/// `decided_by` is the option that has said how many processes there are, if one has.
+/// `decided_by` is the option that set the number of processes, if one has.
 void take_slots(MpiJob& job, const std::vector<Host>& hosts, const std::string& source, std::string& decided_by) {
   const int slots = slots_of(hosts, own_host_name(), source);
   if (!decided_by.empty()) {
@@ -91,18 +91,19 @@ void take_slots(MpiJob& job, const std::vector<Host>& hosts, const std::string& 
              printable(source), slots);
 }
 
-/// How many processes: as -n says, else the slots of the hosts, --host before --hostfile. The hosts have to be this
-/// machine in any case.
+/// Sets the number of processes: -n, else the slots of --host, else those of --hostfile. All hosts must be this machine
+/// in any case.
 void count_processes(CommandLine& line) {
   std::string decided_by = line.job.processes != 0 ? "-n" : "";
   if (!line.hosts.empty()) take_slots(line.job, hosts_of_list(line.hosts), "--host " + line.hosts, decided_by);
   if (!line.hostfile.empty()) {
     take_slots(line.job, read_hostfile(line.hostfile), "--hostfile " + line.hostfile, decided_by);
   }
-  if (line.job.processes == 0) throw UsageError("write how many processes to start, as in wherry mpirun -n 2 ./app");
+  if (line.job.processes == 0)
+    throw UsageError("write the number of processes to start, as in wherry mpirun -n 2 ./app");
 }
 
-/// What the command line says counts before the variable of the environment.
+/// Checks the settings. The command line takes precedence over the environment.
 void check_settings(CommandLine& line) {
   if (line.budget->count() > 0) {
     check_budget(line.job.budget);
@@ -141,35 +142,33 @@ int run(CommandLine line) {
 Action add_mpirun(CLI::App& command) {
   auto line = std::make_shared<CommandLine>();
   MpiJob* const job = &line->job;
-  command.add_option("-n,--np", job->processes, "How many processes to start; -np is the same")
+  command.add_option("-n,--np", job->processes, "The number of processes to start; -np is the same")
       ->check(CLI::Range(1, 65536));
   command.add_option("-f,--hostfile,--machinefile", line->hostfile,
-                     "A hostfile of Open MPI or MPICH, which may name this machine only. Without -n the sum of its "
-                     "slots is the number of processes, 1 for a line that has none");
-  command.add_option("-H,--host,--hosts", line->hosts, "The same as a list: localhost:4");
-  line->layout =
-      command
-          .add_option(
-              "--layout", job->layout,
-              "How a process divides its buffer among those that send to it: topology, by what the program declares "
-              "with MPI_Cart_create and the like; adaptive, by who is seen to send; equal. WHERRY_MPI_LAYOUT, "
-              "if set, is the default")
-          ->check(CLI::IsMember({"topology", "adaptive", "equal"}))
-          ->capture_default_str();
-  line->budget = command.add_option("--budget", job->budget, "Bytes of each process's buffer, as 384K");
-  command.add_option(
-      "--mpi", job->mpi,
-      "The MPI of a program that was not linked with one itself, such as a script: mpich, openmpi or the "
-      "path of its launcher; else the first mpiexec in PATH");
-  command.add_flag("--print", line->only_print, "Print what would be set and run, and run nothing");
+                     "A hostfile of Open MPI or MPICH; it may name only this machine. Without -n the sum of its slots "
+                     "is the number of processes; a line without slots counts 1");
+  command.add_option("-H,--host,--hosts", line->hosts, "The same as a list, such as localhost:4");
+  line->layout = command
+                     .add_option("--layout", job->layout,
+                                 "How a process divides its receive buffer among the senders: topology, by the "
+                                 "neighbours declared with MPI_Cart_create and similar calls; adaptive, by observed "
+                                 "traffic; equal. The default is WHERRY_MPI_LAYOUT, if set")
+                     ->check(CLI::IsMember({"topology", "adaptive", "equal"}))
+                     ->capture_default_str();
+  line->budget = command.add_option("--budget", job->budget, "The size of each process's receive buffer, such as 384K");
+  command.add_option("--mpi", job->mpi,
+                     "The MPI of a program that is not linked with one, such as a script: mpich, openmpi or the path "
+                     "of its launcher (default: the first mpiexec in PATH)");
+  command.add_flag("--print", line->only_print, "Print the variables and the command, and run nothing");
   command
       .add_option("PROGRAM", job->program,
-                  "The program and its arguments; options for the MPI's launcher stand before it between -- and --")
+                  "The program and its arguments; write options for the MPI's launcher before it, between -- and --")
       ->required();
   command.positionals_at_end();
   command.footer(
-      "Exit status: the launcher's own; 2 if the command line is wrong, 125 if an option is not valid or something is\n"
-      "missing, 126 if the program cannot be executed, 127 if it is not found.");
+      "Exit status: the launcher's own; 2 if the command line is wrong; 125 if an option is invalid or a part is "
+      "missing; 126\n"
+      "if the program cannot be executed; 127 if it is not found.");
   return [line] { return run(*line); };
 }
 

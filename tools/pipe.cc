@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry pipe: standard input and output as the ends of a stream.
+// wherry pipe: connects standard input and output to a stream.
 #include <poll.h>
 #include <unistd.h>
 
@@ -31,7 +31,7 @@ std::unique_ptr<Channel> open_channel(const PipeOptions& options) {
   if (!options.listen)
     return connect_channel("wherry pipe", options.address, std::chrono::duration<double>(options.wait));
   const std::unique_ptr<ChannelListener> listener = listen_channel(options.address);
-  // Where it really listens, the other side has to be told.
+  // The user needs the resolved port for the other side.
   if (options.address.ends_with(":*") || options.address.ends_with(":0")) {
     std::fprintf(stderr, "wherry pipe: listening on %s\n", listener->address().c_str());
   }
@@ -42,7 +42,7 @@ std::unique_ptr<Channel> open_channel(const PipeOptions& options) {
   }
 }
 
-// Reads standard input straight into the peer's memory, and sends every piece at once: it may come from a keyboard.
+// Reads standard input directly into the peer's memory. Sends every piece at once, because it may come from a keyboard.
 void send_input(Channel& channel) {
   for (;;) {
     const std::span<std::byte> space = channel.space();
@@ -65,18 +65,18 @@ void write_output(Channel& channel) {
     if (n < 0) throw Error(errno, "write", "standard output", "");
     channel.took(static_cast<std::size_t>(n));
   }
-  // Its reader sees the end now, even if the other direction goes on.
+  // The reader of standard output sees the end now, even if the other direction continues.
   if (::close(STDOUT_FILENO) != 0) throw Error(errno, "write", "standard output", "");
 }
 
-// Shared with the sending thread: it may sleep in a read of a terminal when the process is about to end.
+// Shared with the sending thread, which may still sleep in a read of a terminal when the process ends.
 struct Duplex {
   std::shared_ptr<Channel> channel;
   std::exception_ptr sending;
 };
 
-// If one direction fails both do: the other might wait for ever for a peer that is in trouble. And a channel that is
-// cancelled has no end: the peer hears of a failure, too.
+// If one direction fails, the channel is cancelled, so the other fails too: it might wait forever for the peer. The
+// peer of a cancelled channel sees a failure, not the end.
 template <class Move>
 std::exception_ptr run_or_cancel(Channel& channel, Move move) {
   try {
@@ -101,14 +101,14 @@ void move_both(const std::shared_ptr<Channel>& channel) {
 
 void send_all(Channel& channel) {
   send_input(channel);
-  // The peer's end tells that it took everything.
+  // The peer finishes sending after it took everything.
   bool silent = false;
   try {
     silent = channel.peek(Channel::kForever).empty();
   } catch (const Error& error) {
-    throw Error(error.code().value(), "send everything to", channel.peer().address, "look at what the peer says");
+    throw Error(error.code().value(), "send everything to", channel.peer().address, "look at the peer's error message");
   }
-  if (!silent) throw std::runtime_error("the peer sends as well; use --duplex on both sides");
+  if (!silent) throw std::runtime_error("the peer also sends; use --duplex on both sides");
 }
 
 void receive_all(Channel& channel) {
@@ -117,7 +117,7 @@ void receive_all(Channel& channel) {
 }
 
 int pipe(const PipeOptions& options) {
-  std::signal(SIGPIPE, SIG_IGN);  // a reader that is gone is an error to report
+  std::signal(SIGPIPE, SIG_IGN);  // a reader that has gone is reported as an error
   const std::shared_ptr<Channel> channel = open_channel(options);
   if (options.duplex) {
     move_both(channel);
@@ -135,22 +135,22 @@ int pipe(const PipeOptions& options) {
 Action add_pipe(CLI::App& command) {
   const auto options = std::make_shared<PipeOptions>();
   command.footer(
-      "One side listens and one connects. The connecting side sends its standard input and the listening side writes "
-      "it\n"
-      "to its standard output, unless --send, --receive or --duplex says otherwise:\n"
+      "One side listens and one connects. By default the connecting side sends its standard input, and the listening "
+      "side\n"
+      "writes it to its standard output. Change this with --send, --receive or --duplex:\n"
       "  wherry pipe --listen wherry://0:2001 | tar x\n"
       "  tar c . | wherry pipe wherry://0:2001\n"
-      "Exit status: 0 if everything arrived; 1 if not; 2 if the command line is wrong. With --duplex each side "
-      "answers\n"
-      "for what it wrote itself.");
-  command.add_option("address", options->address, "wherry://NODE:PORT; tcp://HOST:PORT to compare")->required();
-  command.add_flag("-l,--listen", options->listen, "Listen there, for one peer");
+      "Exit status: 0 if all bytes arrived; 1 if not; 2 if the command line is wrong. With --duplex each side reports "
+      "only\n"
+      "the bytes that it wrote.");
+  command.add_option("address", options->address, "wherry://NODE:PORT; or tcp://HOST:PORT, to compare")->required();
+  command.add_flag("-l,--listen", options->listen, "Listen on the address, for one peer");
   auto* send = command.add_flag("--send", options->send, "Send standard input");
   auto* receive = command.add_flag("--receive", options->receive, "Write what arrives to standard output");
-  auto* duplex = command.add_flag("--duplex", options->duplex, "Both at once");
+  auto* duplex = command.add_flag("--duplex", options->duplex, "Send and receive at the same time");
   send->excludes(receive)->excludes(duplex);
   receive->excludes(duplex);
-  command.add_option("-w,--wait", options->wait, "Seconds to wait for a peer to listen")
+  command.add_option("-w,--wait", options->wait, "Seconds to wait until a peer listens")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
   return [options] { return pipe(*options); };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry run: starts a program with a node of its own and any other option of the configuration table set, with the
-// libzmq and the library for ROOT that know wherry://, where they are installed, and with a library that reads files in
-// place.
+// wherry run: starts a program with its own node number and any other option of the configuration table. If they are
+// installed, the program also gets the libzmq and the ROOT library that support wherry://, and the library that reads
+// files in place.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ void set_environment(const Values& values) {
   }
 }
 
-// Replaces this process, so that the exit status, the signals and the process id are the program's own.
+// Replaces this process, so that the exit status, the signals and the process id are those of the program.
 int execute(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -56,7 +56,7 @@ struct Libraries {
   bool no_root = false;
 };
 
-// Puts the libzmq that knows wherry:// before the program's own, and says what the user has to know of that.
+// Puts the libzmq that supports wherry:// before the program's own, and prints the consequences for the user.
 void replace_zmq(const Values& values, bool refused, const std::string& program) {
   const auto library = refused ? std::nullopt : find_zmq_library();
   if (!library) {
@@ -80,8 +80,8 @@ int run(Values values, const Libraries& libraries, std::vector<std::string> word
     set_environment(values);
     if (const auto word = libraries.no_root ? std::nullopt : merged_by_root(words)) {
       fmt::print(stderr,
-                 "wherry run: {}: pmerge is for ROOT's own server; a file for wherry-merge is wherry://NODE:PORT//PATH "
-                 "without it (--no-root: start the program all the same)\n",
+                 "wherry run: {}: pmerge is for ROOT's own server; write wherry://NODE:PORT//PATH without it for a "
+                 "file of wherry-merge, or start the program anyway with --no-root\n",
                  printable(*word));
       return kStartFailed;
     }
@@ -95,7 +95,7 @@ int run(Values values, const Libraries& libraries, std::vector<std::string> word
   return execute(std::move(words));
 }
 
-// connect_timeout is --connect-timeout on a command line.
+// connect_timeout is --connect-timeout on the command line.
 std::string flag_of(const config::Option& option) {
   std::string flag = "--" + std::string(option.name);
   for (char& c : flag) {
@@ -116,19 +116,19 @@ Action add_run(CLI::App& command) {
   }
   auto libraries = std::make_shared<Libraries>();
   command.add_flag("--no-zmq", libraries->no_zmq,
-                   "Leave LD_PRELOAD alone; else the program's libzmq is the one that knows wherry://, if it is "
-                   "installed (docs/zmq.md)");
-  command.add_flag(
-      "--no-root", libraries->no_root,
-      "Leave ROOT's variables alone; else TFile::Open knows wherry:// if the adapter for ROOT is installed "
-      "(docs/root.md)");
+                   "Do not change LD_PRELOAD. Without this option the program uses the libzmq that supports wherry://, "
+                   "if it is installed (docs/zmq.md)");
+  command.add_flag("--no-root", libraries->no_root,
+                   "Do not change ROOT's variables. Without this option TFile::Open supports wherry://, if the adapter "
+                   "for ROOT is installed (docs/root.md)");
   auto words = std::make_shared<std::vector<std::string>>();
-  command.add_option("PROGRAM", *words, "The program and its arguments; put -- before it if one of them begins with -")
+  command
+      .add_option("PROGRAM", *words, "The program and its arguments; write -- before it if one of them begins with -")
       ->required();
   command.footer(
-      "Exit status: the program's own; 125 if an option is not valid, 126 if the program cannot be executed, 127 if "
-      "it\n"
-      "is not found.");
+      "Exit status: the program's own; 125 if an option is invalid; 126 if the program cannot be executed; 127 if it "
+      "is not\n"
+      "found.");
   return [values, libraries, words] { return run(*values, *libraries, *words); };
 }
 

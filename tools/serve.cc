@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry serve: the host's files, for the processes of its cards.
+// wherry serve: serves the host's files to the processes of its cards.
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ struct ServeOptions {
 };
 
 int serve(const ServeOptions& options) {
-  ::umask(0);  // clients say which mode a file is to have
+  ::umask(0);  // clients set the mode of a file
   const UniqueFd signals = prepare_service_process({SIGINT, SIGTERM});
   if (!signals.valid()) throw Error(errno, "serve", "", "raise the limit of open files (ulimit -n)");
   file::Server server(options.server);
@@ -54,12 +54,10 @@ int serve(const ServeOptions& options) {
 Action add_serve(CLI::App& command) {
   const auto options = std::make_shared<ServeOptions>();
   command.footer(
-      "Clients reach what is below the directory, and nothing else: no \"..\", absolute name or symbolic link leads "
-      "out\n"
-      "of it. Only processes of the same user are served, with that user's rights. What fsync has acknowledged is "
-      "durable.\n"
-      "Killed and started again, a server goes on where its clients were. SIGINT and SIGTERM end it.\n"
-      "Exit status: 0 if it was told to end; 1 if it failed; 2 if the command line is wrong.");
+      "Clients reach only files below the directory: no \"..\", absolute name or symbolic link leads out of it.\n"
+      "Only processes of the same user are served, with that user's rights. After fsync returns, writes are durable.\n"
+      "If a server is killed and restarted, its clients reconnect and continue. SIGINT and SIGTERM end it.\n"
+      "Exit status: 0 after SIGINT or SIGTERM; 1 if it failed; 2 if the command line is wrong.");
   command.add_option("-r,--root", options->server.root, "The directory to serve")->required();
   options->server.listen = "wherry://*:2049";
   command
@@ -68,27 +66,27 @@ Action add_serve(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("-t,--threads", options->server.threads,
-                  "Threads that serve; a request that waits for the disk keeps others of its thread waiting "
+                  "Threads that serve requests; a request that waits for the disk delays the others of its thread "
                   "(default: one per core, at least two)")
       ->check(CLI::Range(1, 1024));
   command
-      .add_option("--connections", options->server.connections,
-                  "Clients served at once; more wait until one is done (default: as the limit of open files allows)")
+      .add_option(
+          "--connections", options->server.connections,
+          "Clients served at the same time; further ones wait (default: as many as the limit of open files allows)")
       ->check(CLI::Range(1, 65536));
-  command.add_flag("--read-only", options->server.read_only, "Whatever would change something fails");
+  command.add_flag("--read-only", options->server.read_only, "Refuse all changes");
   command.add_flag("--no-lend", options->no_lend,
-                   "Move all data through the server, also for clients under its kernel, which may otherwise take the "
+                   "Move all data through the server. Without this option clients under the same kernel may take the "
                    "descriptors of the files that they open");
   command.add_flag("--no-delegations", options->no_delegations,
-                   "Never have programs that open a file wait until the cards that read or write it have been told");
+                   "Grant no delegations, so that no open of a file waits for their recall from cards");
   command
-      .add_option(
-          "--recall-timeout", options->recall_timeout,
-          "Seconds that programs which open a file wait for a card that keeps writes of it and does not answer; "
-          "then what it keeps is refused (ESTALE)")
+      .add_option("--recall-timeout", options->recall_timeout,
+                  "Seconds that an open of a file waits for a card that keeps writes of it and does not answer; then "
+                  "these writes are refused (ESTALE)")
       ->check(CLI::Range(0.1, 8.0))
       ->capture_default_str();
-  command.add_flag("-q,--quiet", options->quiet, "Say nothing unless something goes wrong");
+  command.add_flag("-q,--quiet", options->quiet, "Print only errors");
   return [options] {
     options->server.lends = !options->no_lend;
     options->server.delegates = !options->no_delegations;

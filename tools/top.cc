@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry top: shows what the endpoints of all of this user's processes do, from the pages those processes show.
+// wherry top: shows the activity of the endpoints of all of this user's processes, from the statistics pages of these
+// processes.
 #include <fmt/format.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
@@ -39,7 +40,7 @@ struct Screen {
 Screen screen() {
   winsize size{};
   if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return {};
-  // The last line stays free: a newline there would scroll the first one away.
+  // The last line stays empty: a newline there would scroll the first line away.
   return {size.ws_row > 1 ? size.ws_row - 1U : 0U, size.ws_col};
 }
 
@@ -77,18 +78,20 @@ int run(const TopOptions& options) {
 Action add_top(CLI::App& command) {
   auto options = std::make_shared<TopOptions>();
   command.add_flag("--once", options->once, "Show one interval and exit");
-  command.add_flag("--json", options->json, "Print one JSON object a line instead of a table");
+  command.add_flag("--json", options->json, "Print one JSON object per line instead of a table");
   command.add_flag("--files", options->files,
-                   "Show by which way programs move the data of a mount's files, and what each way takes");
-  command.add_option("--interval", options->interval, "Seconds to measure rates over, between two pictures")
+                   "Show the ways in which the data of a mount's files moves, and the time that each takes");
+  command
+      .add_option("--interval", options->interval, "Seconds between two displays; rates are measured over this time")
       ->check(CLI::Range(kShortestInterval, kLongestInterval))
       ->capture_default_str();
   command.footer(
-      "OUT and IN are payload per second; FILL is how full the ring of that direction was when its side last looked;\n"
-      "SLEEPS/s and WAKES/s count the system calls spent on waiting and on waking the peer.\n"
-      "PEER is NODE:PORT, and HOST:NODE:PORT on another host.\n"
-      "--files shows transfers of FROM bytes up to twice that on the path auto: the calls and bytes of each way, and\n"
-      "what a call of FROM bytes takes; TRIED counts those that tried the slower way.\n"
+      "OUT and IN are payload per second. FILL is the fill level of that direction's ring when its side last looked.\n"
+      "SLEEPS/s and WAKES/s count the system calls for waiting and for waking the peer.\n"
+      "PEER is NODE:PORT, or HOST:NODE:PORT on another host.\n"
+      "--files shows transfers on the path auto, in classes of FROM bytes up to twice that: the calls and bytes of "
+      "each way,\n"
+      "and the time of a call of FROM bytes. TRIED counts the calls that tried the slower way.\n"
       "Processes started with WHERRY_STATISTICS=off, and those of other users, are not shown.");
   return [options] { return run(*options); };
 }

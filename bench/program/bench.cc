@@ -99,7 +99,7 @@ manual::Action add_questions(CLI::App& command) {
 
 int main(int argc, char** argv) {
   wherry::reserve_standard_descriptors();
-  CLI::App app{"Measure this machine, and Wherry beside other ways to move data", "wherry bench"};
+  CLI::App app{"Measure this machine, and compare Wherry with other ways to move data", "wherry bench"};
   const wherry::manual::Action action = wherry::bench::add_questions(app);
   if (const auto status = wherry::manual::parse(app, "wherry bench", argc, argv)) return *status;
   return wherry::manual::run("wherry bench", action);

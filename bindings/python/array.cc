@@ -17,7 +17,7 @@ using layout::ArrayHeader;
 
 constexpr std::size_t kMaxItemDigits = 8;
 
-/// Bytes of an element of numpy's typestr: an order of bytes, a kind, a number, and a unit of dates. 0: it is none.
+/// The element size of a numpy typestr in bytes: byte order, kind, number, and a unit for dates. 0: not a typestr.
 std::size_t item_bytes_of(std::string_view dtype) {
   if (dtype.size() < 3 || std::string_view("<|>").find(dtype[0]) == std::string_view::npos) return 0;
   const char kind = dtype[1];
@@ -39,7 +39,7 @@ std::size_t item_bytes_of(std::string_view dtype) {
   return kind == 'U' ? item * 4 : item;
 }
 
-/// Bytes of all elements; false: more than memory has.
+/// Computes the size of all elements. False: it exceeds the address space.
 bool multiply(const std::vector<Py_ssize_t>& shape, std::size_t item_bytes, std::size_t& bytes) {
   bytes = item_bytes;
   for (const Py_ssize_t count : shape) {
@@ -48,7 +48,7 @@ bool multiply(const std::vector<Py_ssize_t>& shape, std::size_t item_bytes, std:
   return bytes <= static_cast<std::size_t>(std::numeric_limits<Py_ssize_t>::max());
 }
 
-/// What is looked up once. Never destroyed: the end of the process may come after that of the interpreter.
+/// Objects of numpy, looked up once. Never destroyed, because the process may outlive the interpreter.
 struct Numpy {
   nb::object ndarray = nb::module_::import_("numpy").attr("ndarray");
   nb::object dtype = nb::module_::import_("numpy").attr("dtype");
@@ -58,8 +58,8 @@ const Numpy& numpy() {
   return *found;
 }
 
-/// The dtypes that numpy has one object of, by that object and by name: what its attributes say takes longer than to
-/// send a message. The GIL guards it.
+/// Numpy's built-in dtypes, by object and by name. Reading a dtype's attributes takes longer than sending a message.
+/// Guarded by the GIL.
 class BuiltinDtypes {
  public:
   struct Entry {
@@ -91,7 +91,7 @@ class BuiltinDtypes {
   std::vector<Entry> entries_;
 };
 
-/// Numpy's name of a dtype, and its elements' size.
+/// Sets numpy's name of a dtype, and its element size.
 void set_dtype(ArrayType& type, nb::handle dtype) {
   if (const BuiltinDtypes::Entry* const known = BuiltinDtypes::get().find(dtype)) {
     type.dtype = known->name;
@@ -215,7 +215,7 @@ int ArrayBuffer::fill(Py_buffer* view, PyObject* owner, int flags, bool writable
   const char* wrong = nullptr;
   if ((flags & PyBUF_WRITABLE) != 0 && !writable) wrong = "the message is read-only";
   if ((flags & PyBUF_F_CONTIGUOUS) == PyBUF_F_CONTIGUOUS && type_.shape.size() > 1)
-    wrong = "the array has the order of C";
+    wrong = "the array is in C order, not Fortran order";
   if ((flags & PyBUF_FORMAT) != 0 && format_.empty()) wrong = "a buffer cannot have elements of this dtype; use .array";
   if (wrong != nullptr) {
     view->obj = nullptr;

@@ -16,40 +16,40 @@
 
 namespace wherry::python {
 
-/// What the elements of an array are, and how many there are in each dimension.
+/// The element type of an array, and its shape.
 struct ArrayType {
   std::string dtype = "|u1";  ///< numpy's typestr
   std::vector<Py_ssize_t> shape;
   std::size_t item_bytes = 1;
 
   [[nodiscard]] std::size_t bytes() const noexcept;
-  /// The struct module's code of an element, as a buffer's format; empty if it has none (a date).
+  /// The code of an element in the struct module, for the format of a buffer. Empty if there is none (a date).
   [[nodiscard]] std::string format() const;
 };
 
-/// An array's type, from a shape and a dtype as numpy takes them. Throws TypeError for dtypes of objects or fields, and
-/// for more than 8 dimensions.
+/// The type of an array, from a shape and a dtype as numpy takes them. Throws TypeError for dtypes of objects or
+/// fields, and for more than 8 dimensions.
 [[nodiscard]] ArrayType type_from(nanobind::handle shape, nanobind::handle dtype);
-/// Of an ndarray; empty for any other buffer.
+/// The type of an ndarray. Empty for any other buffer.
 [[nodiscard]] std::optional<ArrayType> type_of(nanobind::handle object);
 
 [[nodiscard]] layout::ArrayHeader header_of(const ArrayType& type) noexcept;
 
-/// A message as it was received.
+/// A parsed message.
 struct ReceivedArray {
   std::optional<ArrayType> type;  ///< empty: bytes without a header
   std::size_t offset = 0;         ///< of the elements
 };
-/// Reads the header, if there is one: copied once, then checked, because the peer may change it. Empty: it has a header
-/// that makes no sense.
+/// Reads the header of a message, if there is one. Copies it before the checks, because the peer may change it. Empty:
+/// the header is invalid.
 [[nodiscard]] std::optional<ReceivedArray> read_array(std::span<const std::byte> message);
 
-/// An ndarray over a buffer, whose owner it keeps; not the buffer.
+/// An ndarray over the buffer of `owner`. It keeps the owner alive, but does not hold its buffer.
 [[nodiscard]] nanobind::object array_over(const nanobind::object& owner, const ArrayType& type);
-/// The array, or one of integers over the same memory if it has dates, which no buffer can have.
+/// The array; if it has dates, an array of integers over the same memory, because no buffer can have dates.
 [[nodiscard]] nanobind::object without_dates(nanobind::handle array, const ArrayType& type);
 
-/// Fills a buffer of an array's type for a consumer of Python's; 0, or -1 with an exception.
+/// Fills a Py_buffer of an array's type for a consumer in Python. Returns 0, or -1 with an exception set.
 class ArrayBuffer {
  public:
   ArrayBuffer(ArrayType type, std::span<std::byte> data);

@@ -35,7 +35,7 @@ Connection::Call Connection::begin(Direction direction, const Deadline& deadline
     const std::shared_ptr<Turn>& place = direction == Direction::sending ? sending_ : receiving_;
     std::shared_ptr<Turn> turn = place;
     Taken taken = take_turn(*turn, deadline, operation);
-    (void)held(operation);  // closed while this thread waited
+    (void)held(operation);  // may have been closed while this thread waited
     if (turn == place) return {std::move(turn), std::move(taken), held_};
   }
 }
@@ -120,9 +120,10 @@ nb::dict counters_of(const Connection& self) {
 }
 
 void bind_peer(nb::module_& module) {
-  nb::class_<Peer>(module, "Peer", "The process at the other end. None stands for what is not vouched for.")
+  nb::class_<Peer>(module, "Peer",
+                   "The process at the other end. A field is None if the operating system does not vouch for it.")
       .def_prop_ro(
-          "address", [](const Peer& self) { return self.address.to_string(); }, "As the peer says.")
+          "address", [](const Peer& self) { return self.address.to_string(); }, "The peer's own statement.")
       .def_prop_ro(
           "pid", [](const Peer& self) { return optional_number(self.pid != 0, self.pid); },
           nb::sig("def pid(self) -> int | None"))
@@ -140,27 +141,27 @@ void bind_peer(nb::module_& module) {
 void bind_connection(nb::module_& module) {
   bind_peer(module);
   nb::class_<Connection>(module, "Connection", nb::is_weak_referenceable(),
-                         "What Stream and FramedStream have in common. A context manager, which closes it.")
+                         "The base of Stream and FramedStream. A context manager, which closes it.")
       .def(
           "fileno", [](Connection& self) { return self.held("fileno").stream().receive_descriptor(); },
-          "A descriptor that is readable while there is something to receive, the end included. Never close it.")
+          "A descriptor that is readable while bytes, the end or a failure can be received. Never close it.")
       .def(
           "send_descriptor", [](Connection& self) { return self.held("send_descriptor").stream().send_descriptor(); },
           "A descriptor that becomes readable when space returns after a try_send that would block.")
-      .def("finish_sending", &Connection::finish_sending, "The peer receives what was sent, then the end.")
+      .def("finish_sending", &Connection::finish_sending,
+           "Half-close: the peer receives everything sent so far, then the end.")
       .def(
           "cancel", [](Connection& self) { self.held("cancel").stream().cancel(); },
-          "Makes every blocked and later call fail with Cancelled. From any thread.")
+          "Makes every blocked and later call fail with Cancelled. May be called from any thread.")
       .def("close", &Connection::close, "timeout"_a = nb::none(),
            "Finishes sending, and frees the stream. Calls of other threads end with Cancelled. With a timeout, raises "
-           "an "
-           "Error if the peer's side has not acknowledged everything by then.")
+           "an Error if the peer's side has not acknowledged all bytes by then.")
       .def_prop_ro("closed", &Connection::is_closed)
       .def_prop_ro(
           "local", [](Connection& self) { return self.held("local").stream().local().to_string(); },
           "This side's address.")
       .def_prop_ro(
-          "peer", [](Connection& self) { return self.held("peer").stream().peer(); }, "The other side.")
+          "peer", [](Connection& self) { return self.held("peer").stream().peer(); }, "The process at the other end.")
       .def("counters", &counters_of, nb::sig("def counters(self) -> dict[str, int]"))
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> typing.Self"))

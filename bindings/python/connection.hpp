@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What streams and framed streams of Python have in common: the turns of their two directions, closing, descriptors.
+// The base of Python's streams and framed streams: the turns of the two directions, closing, descriptors.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -15,19 +15,21 @@
 
 namespace wherry::python {
 
-/// Copies of this size and below are made with the GIL: giving it up takes longer.
+/// Copies up to this size are made with the GIL: releasing it takes longer than the copy.
 inline constexpr std::size_t kShortCopy = std::size_t{64} << 10;
 
-/// The library's stream. Views of its rings may outlive the object of Python that closed it.
+/// The stream of the C++ library. Views of its rings may outlive the Python object that closed it.
 struct HeldStream {
   Stream bytes;
-  FramedStream messages;  ///< if it is open, it has the stream
+  FramedStream messages;  ///< if open, it owns the stream
 
   [[nodiscard]] Stream& stream() noexcept { return messages.is_open() ? messages.stream() : bytes; }
 };
 
-/// Threads: any; one sends and one receives at a time, the others wait for their turn. A call of another thread is
-/// ended by close and cancel with ECANCELED. Fork: in a child every call but close fails with EBADF.
+/// Connection of a Stream or FramedStream in Python.
+///
+/// Threads: any. One thread sends and one receives at a time; the others wait for their turn. `close` and `cancel` end
+/// a call of another thread with ECANCELED. Fork: in a child every call but close fails with EBADF.
 class Connection {
  public:
   explicit Connection(std::shared_ptr<HeldStream> held);
@@ -36,7 +38,7 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   enum class Direction { sending, receiving };
-  /// The turn of one direction, for the time of a call, and the stream, which stays as long.
+  /// Holds the turn of one direction and the stream, for the time of a call.
   struct Call {
     std::shared_ptr<Turn> turn;
     Taken taken;
@@ -45,18 +47,18 @@ class Connection {
     [[nodiscard]] Stream& stream() const noexcept { return held->bytes; }
     [[nodiscard]] FramedStream& messages() const noexcept { return held->messages; }
   };
-  /// Throws Error(EBADF) if it is closed or inherited, TimeoutError.
+  /// Throws Error(EBADF) if the connection is closed or inherited; TimeoutError.
   [[nodiscard]] Call begin(Direction direction, const Deadline& deadline, const char* operation);
   /// The stream, for calls that any thread may make at any time. Throws Error(EBADF).
   [[nodiscard]] HeldStream& held(const char* operation) const;
-  /// The same, to be kept for the time of a call without the GIL.
+  /// The same, but the result keeps the stream for a call without the GIL.
   [[nodiscard]] std::shared_ptr<HeldStream> share(const char* operation) const {
     (void)held(operation);
     return held_;
   }
-  /// Both turns, and the stream taken out of this object, which is then closed.
+  /// Takes both turns, and moves the stream out of this object, which is then closed.
   [[nodiscard]] std::shared_ptr<HeldStream> take_over(const char* operation);
-  /// From now on whatever receives takes this turn: a poller's.
+  /// Makes all later receives take this turn, which is a poller's.
   void receive_in_turn_of(std::shared_ptr<Turn> turn);
   [[nodiscard]] bool receives_in_turn_of(const std::shared_ptr<Turn>& turn) const { return receiving_ == turn; }
 
@@ -64,12 +66,12 @@ class Connection {
   [[nodiscard]] std::string peer_address() const { return peer_; }
   /// Throws an exception that names the peer.
   [[noreturn]] void fail(const Result& result, const char* operation) const;
-  /// Finishes sending and frees the stream. Views that are in use keep its memory.
+  /// Finishes sending and frees the stream. Views in use keep its memory.
   void close(std::optional<double> timeout);
   void finish_sending();
 
-  LentViews received;  ///< by peek and the receive of framed streams
-  LentViews reserved;  ///< by reserve
+  LentViews received;  ///< views of peek and of the receive of framed streams
+  LentViews reserved;  ///< views of reserve
 
  private:
   [[nodiscard]] bool is_inherited() const noexcept { return generation_ != fork_generation(); }

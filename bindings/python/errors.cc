@@ -13,9 +13,9 @@ namespace {
 const char* advice_of(int error) {
   switch (error) {
     case EBADF:
-      return "it is closed, or belongs to the process that forked this one; connect again";
+      return "the object is closed, or belongs to the parent process; open or connect again";
     case ECANCELED:
-      return "cancel() or close() ended it";
+      return "cancel() or close() ended the call";
     case ECONNRESET:
       return "the peer died, or closed before it finished sending";
     case EMSGSIZE:
@@ -27,7 +27,7 @@ const char* advice_of(int error) {
     case EPIPE:
       return "the peer has closed or died";
     case EPROTO:
-      return "the peer breaks the rules of the connection, which is over";
+      return "the peer broke the protocol; close the connection";
     default:
       return "";
   }
@@ -41,7 +41,7 @@ std::string text_of(const Failure& failure) {
   return failure.advice.empty() ? text : text + "; " + failure.advice;
 }
 
-/// Sets the exception. No code written in Python runs here: it could give the GIL up in a thread that must not return.
+/// Sets the exception. It runs no Python code, which could release the GIL in a thread that must not return.
 void set_exception(const Failure& failure) {
   const nb::module_ errors = nb::module_::import_("wherry.errors");
   const nb::dict classes = errors.attr("BY_ERRNO");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Failures as exceptions of Python: the classes of wherry/errors.py, which derive from OSError.
+// Failures as Python exceptions: the classes of wherry/errors.py, which derive from OSError.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,14 @@ struct Failure {
   std::string operation{};
   std::string address{};
   std::string advice{};
-  std::size_t bytes = 0;  ///< moved before it
+  std::size_t bytes = 0;  ///< moved before the failure
 };
 
-/// Throws the exception whose class the errno value chooses. Needs the GIL.
+/// Throws the exception of the errno value's class. Needs the GIL.
 [[noreturn]] void raise_error(const Failure& failure);
-/// The same of a call that moved data.
+/// The same for a call that moves data.
 [[noreturn]] void raise_result(const Result& result, const char* operation, const std::string& address);
-/// Makes wherry::Error an exception of Python wherever a bound function throws it.
+/// Translates wherry::Error into a Python exception in all bound functions.
 void translate_errors();
 
 }  // namespace wherry::python

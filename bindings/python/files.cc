@@ -28,7 +28,7 @@ files::Path path_of(const std::string& name) {
   throw nb::value_error("a path is 'auto', 'kernel', 'cache', 'card' or 'host'");
 }
 
-/// A call that another thread's close meets ends first: it keeps the file.
+/// A file (wherry.files.File). A call keeps the file open, so close of another thread takes effect after the call.
 class PythonFile {
  public:
   PythonFile(files::File file, std::string name)
@@ -71,7 +71,7 @@ class PythonFile {
     (void)call("size", [&](files::File& file) { return file.stat(status); });
     return status.size;
   }
-  /// The views keep the file open: the mapping is the file's.
+  /// The views keep the file open, because the file owns the mapping.
   nb::object view(std::uint64_t offset, std::size_t length) {
     const auto file = share("view");
     std::span<const std::byte> bytes;
@@ -130,21 +130,21 @@ void bind_files(nb::module_& module) {
                          "An open file of this machine, or of a host: wherry://NODE:PORT/path. It has no offset.")
       .def("pread", &PythonFile::pread, "size"_a, "offset"_a,
            nb::sig("def pread(self, size: int, offset: int) -> bytes"),
-           "Fewer bytes than asked for: the end of the file.")
+           "Reads at an offset. A short result means the end of the file.")
       .def("pread_into", &PythonFile::pread_into, "buffer"_a, "offset"_a,
            nb::sig("def pread_into(self, buffer: Buffer, offset: int) -> int"))
       .def("pwrite", &PythonFile::pwrite, "buffer"_a, "offset"_a,
            nb::sig("def pwrite(self, buffer: Buffer, offset: int) -> int"))
       .def("append", &PythonFile::append, "buffer"_a, nb::sig("def append(self, buffer: Buffer) -> int"),
-           "Writes at the end of a file that was opened with os.O_APPEND.")
-      .def("sync", &PythonFile::sync, "data_only"_a = false, "What was written is durable once this returns.")
+           "Appends to a file that was opened with os.O_APPEND.")
+      .def("sync", &PythonFile::sync, "data_only"_a = false,
+           "Makes all earlier writes durable. data_only: as fdatasync.")
       .def("set_size", &PythonFile::set_size, "size"_a)
       .def_prop_ro("size", &PythonFile::size)
       .def("view", &PythonFile::view, "offset"_a, "length"_a,
            nb::sig("def view(self, offset: int, length: int) -> memoryview"),
-           "Bytes of a file of this machine in the kernel's page cache, without a copy. Empty where it cannot be "
-           "mapped. "
-           "Reading there after the file was made shorter raises SIGBUS.")
+           "Maps bytes of a file of this machine from the kernel's page cache, without a copy. Empty where the file "
+           "cannot be mapped. A read behind the end of a file that was made shorter raises SIGBUS.")
       .def("close", &PythonFile::close)
       .def_prop_ro("closed", &PythonFile::is_closed)
       .def(
@@ -152,11 +152,10 @@ void bind_files(nb::module_& module) {
       .def(
           "__exit__", [](PythonFile& self, const nb::args&) { self.close(); },
           nb::sig("def __exit__(self, *args: object) -> None"));
-  module.def(
-      "open_file", &open, "name"_a, "flags"_a = 0, "mode"_a = 0666, nb::kw_only(), "path"_a = nb::none(),
-      "timeout"_a = 60.0,
-      "Opens a file, as os.open. path: 'auto', 'kernel', 'cache' or 'host'; None: WHERRY_FILE_PATH. timeout: how "
-      "long a call waits for a host's server that is gone.");
+  module.def("open_file", &open, "name"_a, "flags"_a = 0, "mode"_a = 0666, nb::kw_only(), "path"_a = nb::none(),
+             "timeout"_a = 60.0,
+             "Opens a file, as os.open. path: 'auto', 'kernel', 'cache' or 'host'; None: WHERRY_FILE_PATH. timeout: "
+             "how long a call waits for a host's server that is gone, in seconds.");
 }
 
 }  // namespace wherry::python

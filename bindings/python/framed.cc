@@ -16,7 +16,8 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace wherry::python {
-// The sources of a folder may be compiled as one, and both kinds of streams have calls of these names.
+// A namespace of its own, because the sources of a folder may be compiled as one file, and stream.cc has the same
+// names.
 namespace framed_calls {
 namespace {
 
@@ -40,7 +41,7 @@ class Framed : public Connection {
   throw nb::python_error();
 }
 
-/// What a send returns: None if it would block.
+/// Converts the result of a send. Empty: it would block.
 std::optional<std::size_t> sent(const Framed& self, const Result& result, const char* operation) {
   if (result.failed()) self.fail(result, operation);
   if (result.would_block()) return {};
@@ -109,13 +110,13 @@ std::size_t wait_writable(Framed& self, std::size_t bytes, Seconds timeout) {
 
 // Receiving -----------------------------------------------------------------------------------------------------------
 
-/// A received message and the turn that keeps it.
+/// A received message, and the turn that keeps it valid.
 struct Taking {
   Connection::Call call;
   Received received;
 };
 
-/// Blocks unless the deadline is 0 and `may_block` is false; would_block is left to the caller.
+/// Receives a message; blocks if `may_block`. The caller handles would_block.
 Taking take(Framed& self, const Deadline& deadline, bool may_block, const char* operation) {
   Taking taking{self.begin(Direction::receiving, deadline, operation), {}};
   self.received.take_back();
@@ -172,33 +173,34 @@ nb::object next(Framed& self) {
 void bind_sending(nb::class_<Framed, Connection>& type) {
   type.def("send", &send, "buffer"_a, "timeout"_a = nb::none(),
            nb::sig("def send(self, buffer: Buffer, timeout: float | None = None) -> int"),
-           "Blocks until the whole message was accepted, and returns its size. After an exception nothing of it was.")
+           "Blocks until the whole message was accepted, and returns its size. After an exception no part of it was "
+           "sent.")
       .def("try_send", &try_send, "buffer"_a, nb::sig("def try_send(self, buffer: Buffer) -> int | None"),
-           "Never blocks. None: no space for the message now.")
+           "Sends without blocking. None: no space for the message now.")
       .def(
           "send_array", &send_array, "array"_a, "timeout"_a = nb::none(),
           nb::sig("def send_array(self, array: numpy.typing.NDArray[typing.Any], timeout: float | None = None) -> int"),
-          "Sends an ndarray with a header that says its dtype and shape.")
+          "Sends an ndarray, with a header that contains its dtype and shape.")
       .def("reserve", &reserve, "bytes"_a, nb::sig("def reserve(self, bytes: int) -> memoryview | None"),
-           "Room for a message in the peer's ring, to write into; None: there is none now. Valid until the next call "
-           "that sends.")
-      .def("commit", &commit, "bytes"_a, "Sends the first bytes of what reserve returned.")
+           "Reserves space for a message in the peer's ring, to write into. None: no space now. Valid until the next "
+           "call that sends.")
+      .def("commit", &commit, "bytes"_a, "Sends the first bytes of the reserved space.")
       .def("wait_writable", &wait_writable, "bytes"_a, "timeout"_a = nb::none(),
-           "Blocks until reserve of so many bytes succeeds.")
+           "Blocks until reserve(bytes) will succeed.")
       .def(
           "hold",
           [](Framed& self) { self.begin(Direction::sending, Deadline(std::nullopt), "hold").messages().hold(); },
-          "Holds messages back until flush, to publish many small ones at once.")
+          "Holds messages back until flush, to publish many small messages at once.")
       .def(
           "flush",
           [](Framed& self) {
             const Connection::Call call = self.begin(Direction::sending, Deadline(std::nullopt), "flush");
             (void)sent(self, call.messages().flush(), "flush");
           },
-          "Publishes what is held, and holds no more.")
+          "Publishes the held messages, and ends the holding.")
       .def_prop_ro(
           "max_send", [](Framed& self) { return self.held("max_send").messages.max_send(); },
-          "The largest message, in bytes.");
+          "The size of the largest message that can be sent, in bytes.");
 }
 
 }  // namespace
@@ -206,23 +208,21 @@ void bind_sending(nb::class_<Framed, Connection>& type) {
 
 void bind_framed(nb::module_& module) {
   using namespace framed_calls;
-  nb::class_<Framed, Connection> type(
-      module, "FramedStream",
-      "A stream that carries messages: what one send sent, one receive receives. Takes a Stream over, which is then "
-      "closed. Iterating gives the messages as bytes.");
+  nb::class_<Framed, Connection> type(module, "FramedStream",
+                                      "A stream of messages: one receive returns exactly what one send sent. Takes "
+                                      "over a Stream, which is then closed. Iterating yields the messages as bytes.");
   type.def(nb::init<ByteStream&>(), "stream"_a)
-      .def(
-          "receive", &receive, "timeout"_a = nb::none(),
-          nb::sig("def receive(self, timeout: float | None = None) -> memoryview"),
-          "Blocks until there is a message, and shows it where it lies in the ring, until the next call that receives. "
-          "That call raises BufferError while an array is over the view. Raises EOFError at the end.")
+      .def("receive", &receive, "timeout"_a = nb::none(),
+           nb::sig("def receive(self, timeout: float | None = None) -> memoryview"),
+           "Blocks until there is a message, and returns a view of it in place, valid until the next call that "
+           "receives. That call raises BufferError while an array uses the view. Raises EOFError at the end.")
       .def("try_receive", &try_receive, nb::sig("def try_receive(self) -> memoryview | None"),
-           "Never blocks. None: no message is there now.")
+           "Receives without blocking. None: no message now.")
       .def("receive_bytes", &receive_bytes, "timeout"_a = nb::none(),
-           nb::sig("def receive_bytes(self, timeout: float | None = None) -> bytes"), "As receive, and copies it.")
+           nb::sig("def receive_bytes(self, timeout: float | None = None) -> bytes"), "As receive, but returns a copy.")
       .def("receive_array", &receive_array, "timeout"_a = nb::none(),
            nb::sig("def receive_array(self, timeout: float | None = None) -> numpy.typing.NDArray[typing.Any]"),
-           "What send_array sent, as an array of its own.")
+           "Receives a message of send_array, as a new array.")
       .def(
           "__iter__", [](nb::object self) { return self; }, nb::sig("def __iter__(self) -> typing.Self"))
       .def("__next__", &next, nb::sig("def __next__(self) -> bytes"))
@@ -232,7 +232,7 @@ void bind_framed(nb::module_& module) {
             auto held = self.take_over("release");
             return std::make_unique<ByteStream>(held->messages.release());
           },
-          "Flushes, lets the last message go, and returns the stream.")
+          "Flushes, consumes the last message, and returns the stream.")
       .def_prop_ro("max_receive", [](Framed& self) { return self.held("max_receive").messages.max_receive(); });
   bind_sending(type);
 }

@@ -18,12 +18,12 @@ namespace wherry::python {
 namespace {
 
 constexpr std::chrono::nanoseconds kSlice = std::chrono::milliseconds(50);
-/// Longer timeouts are without limit: a century, far below what nanoseconds of 64 bits hold.
+/// Longer timeouts are without limit. About a century, far below the range of 64-bit nanoseconds.
 constexpr double kLongestSeconds = 3e9;
 
 std::atomic<std::uint32_t> forks{0};
 
-/// Keeps threads out of an interpreter that ends.
+/// Stops threads from taking the GIL while the interpreter ends.
 class Gate {
  public:
   void enter(PyThreadState* state) noexcept {
@@ -36,7 +36,7 @@ class Gate {
     PyEval_RestoreThread(state);
     entering_.fetch_sub(1, std::memory_order_seq_cst);
   }
-  /// Waits for the threads that were about to take the GIL: they get it now, before the interpreter refuses.
+  /// Waits for the threads that are about to take the GIL. They get it now, before the interpreter refuses it.
   void close() {
     closer_ = ::pthread_self();
     // GATE full barrier: pairs with that of enter.
@@ -47,7 +47,7 @@ class Gate {
       PyEval_RestoreThread(state);
     }
   }
-  /// In a forked child, which has the forking thread alone.
+  /// For a forked child, which has only the forking thread.
   void reset() noexcept { entering_.store(0, std::memory_order_seq_cst); }
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The interpreter's lock (GIL), its signal handlers, its end, and forks, as every call that may block needs them.
+// Support for calls that may block: the interpreter's lock (GIL), its signal handlers, its end, and forks.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,8 +13,8 @@
 
 namespace wherry::python {
 
-/// Gives the GIL up for its lifetime. The destructor takes it back; once the interpreter is ending it does not return
-/// in any thread but the one that ends it, because CPython would unwind the thread through C++ frames (pthread_exit).
+/// Releases the GIL for its lifetime. The destructor takes the GIL again. While the interpreter ends, the destructor
+/// returns only in the thread that ends it: CPython would unwind any other thread through C++ frames (pthread_exit).
 class Unlocked {
  public:
   Unlocked() noexcept;
@@ -26,30 +26,30 @@ class Unlocked {
   PyThreadState* state_;
 };
 
-/// When a call is to give up. From a timeout of Python's: seconds, or None for no limit.
+/// The end of a call's timeout. Made from a timeout of Python: seconds, or None for no limit.
 class Deadline {
  public:
-  /// Throws ValueError if it is negative or no number.
+  /// Throws ValueError if the timeout is negative or not a number.
   explicit Deadline(std::optional<double> seconds);
   [[nodiscard]] bool has_passed() const noexcept;
-  /// How long to wait before signal handlers run: 50 ms at most.
+  /// The time to wait before signal handlers run: at most 50 ms.
   [[nodiscard]] std::chrono::nanoseconds slice() const noexcept;
-  /// What is left, without the limit of a slice. Empty: no limit.
+  /// The remaining time, without the limit of a slice. Empty: no limit.
   [[nodiscard]] Timeout rest() const noexcept;
 
  private:
   std::optional<std::chrono::steady_clock::time_point> end_;
 };
 
-/// Runs Python's signal handlers; throws what they raise, such as KeyboardInterrupt. Needs the GIL.
+/// Runs Python's signal handlers; throws the exceptions that they raise, such as KeyboardInterrupt. Needs the GIL.
 void run_signal_handlers();
 /// True in the thread that runs signal handlers. Needs no GIL.
 [[nodiscard]] bool is_main_thread() noexcept;
-/// Counts the forks that made this process: an object of another number was inherited.
+/// The number of forks that led to this process. An object with another number was inherited.
 [[nodiscard]] std::uint32_t fork_generation() noexcept;
 
-/// Calls `attempt(slice)` without the GIL until its result is no timeout or the deadline has passed. Signal handlers
-/// run in between. `attempt` does not throw.
+/// Calls `attempt(slice)` without the GIL until its result is not a timeout, or the deadline has passed. Runs signal
+/// handlers in between. `attempt` must not throw.
 template <class Attempt>
 Result in_slices(const Deadline& deadline, Attempt attempt) {
   while (true) {
@@ -69,7 +69,8 @@ Result in_slices(const Deadline& deadline, Attempt attempt) {
 /// Waits until a descriptor is readable. False: the deadline has passed.
 bool wait_until_readable(int descriptor, const Deadline& deadline);
 
-/// One call at a time. Two threads of Python's may share an object; Wherry's own may not be used by two at once.
+/// Serializes calls. Threads of Python may share an object; the C++ library's objects may not be used by two threads at
+/// once.
 class Turn {
  public:
   /// Waits without the GIL. False: the deadline has passed.
@@ -100,7 +101,7 @@ class Taken {
 /// Throws TimeoutError unless the turn comes in time.
 [[nodiscard]] Taken take_turn(Turn& turn, const Deadline& deadline, const char* operation);
 
-/// Sets up what follows the end of the interpreter and forks. Once.
+/// Installs the handlers for the end of the interpreter and for forks. Call it once.
 void watch_interpreter(nanobind::module_& module);
 
 }  // namespace wherry::python

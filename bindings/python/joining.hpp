@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Publisher and Subscriber have in common in Python: listening, connecting, admitting, descriptors, ending.
+// The common part of Publisher and Subscriber in Python: listening, connecting, admitting, descriptors, closing.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -22,7 +22,7 @@ namespace wherry::python {
 [[nodiscard]] inline std::size_t joined_to(const Publisher& publisher) { return publisher.subscribers(); }
 [[nodiscard]] inline std::size_t joined_to(const Subscriber& subscriber) { return subscriber.publishers(); }
 
-/// Blocks until `wanted` have joined. Throws what admit throws.
+/// Blocks until `wanted` peers are connected. Throws the errors of admit.
 template <class Library>
 std::size_t admit_in_slices(Library& library, std::size_t wanted, const Deadline& deadline) {
   while (true) {
@@ -36,7 +36,7 @@ std::size_t admit_in_slices(Library& library, std::size_t wanted, const Deadline
   }
 }
 
-/// Blocks until one more has joined; of those that leave meanwhile one less is needed.
+/// Blocks until one more peer is connected. If peers leave meanwhile, the number to reach is lowered.
 template <class Library>
 void join_one(Library& library, const std::string& address, std::optional<double> timeout) {
   std::size_t before = joined_to(library);
@@ -58,7 +58,7 @@ void join_one(Library& library, const std::string& address, std::optional<double
   }
 }
 
-/// `library_of(self, operation)` is the library's object, or throws; `self.begin` takes the turn.
+/// `library_of(self, operation)` returns the C++ object, or throws. `self.begin` takes the turn.
 template <class Self, class LibraryOf>
 void bind_joining(nanobind::class_<Self>& type, LibraryOf library_of) {
   namespace nb = nanobind;
@@ -70,7 +70,7 @@ void bind_joining(nanobind::class_<Self>& type, LibraryOf library_of) {
             const auto turn = self.begin(Deadline(std::nullopt), "listen");
             library_of(self, "listen").listen(address);
           },
-          "address"_a, "Lets peers connect. Once. `*` as port is a free one; local tells it.")
+          "address"_a, "Lets peers connect. At most once. `*` as port is a free port; local returns it.")
       .def(
           "connect",
           [library_of](Self& self, const std::string& address, Seconds timeout) {
@@ -78,16 +78,15 @@ void bind_joining(nanobind::class_<Self>& type, LibraryOf library_of) {
             join_one(library_of(self, "connect"), address, timeout);
           },
           "address"_a, "timeout"_a = nb::none(),
-          "Connects to a peer that listens, or will, and blocks until it is joined. Any number of times. None: waits "
-          "for "
-          "the listener for the configured time (WHERRY_CONNECT_TIMEOUT).")
+          "Connects to a peer that listens, or will, and blocks until it has accepted. Any number of times. None: "
+          "waits for the listener for the configured time (WHERRY_CONNECT_TIMEOUT).")
       .def(
           "start_connect",
           [library_of](Self& self, const std::string& address, Seconds wait) {
             const auto turn = self.begin(Deadline(std::nullopt), "start_connect");
             library_of(self, "start_connect").start_connect(address, Deadline(wait).rest());
           },
-          "address"_a, "wait"_a = nb::none(), "The same, and returns at once: admit completes it.")
+          "address"_a, "wait"_a = nb::none(), "The same, but returns at once: admit completes it.")
       .def(
           "admit",
           [library_of](Self& self, std::size_t wanted, Seconds timeout) {
@@ -96,14 +95,15 @@ void bind_joining(nanobind::class_<Self>& type, LibraryOf library_of) {
             return admit_in_slices(library_of(self, "admit"), wanted, deadline);
           },
           "wanted"_a = 0, "timeout"_a = nb::none(),
-          "Lets newcomers in, and blocks until so many are joined (0: never). Returns how many are.")
+          "Accepts new peers, and blocks until at least wanted are connected (0: never blocks). Returns their number.")
       .def(
           "fileno", [library_of](Self& self) { return library_of(self, "fileno").descriptor(); },
-          "Readable while there may be something to do.")
+          "A descriptor that is readable while there may be something to do.")
       .def_prop_ro(
           "local", [library_of](Self& self) { return library_of(self, "local").local().to_string(); },
-          "The address listened on, with * resolved.")
-      .def("cancel", &Self::cancel, "Makes every blocked and later call fail with Cancelled. From any thread.")
+          "The address of the port, with * resolved.")
+      .def("cancel", &Self::cancel,
+           "Makes every blocked and later call fail with Cancelled. May be called from any thread.")
       .def("close", &Self::close)
       .def_prop_ro("closed", &Self::is_closed)
       .def(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loans and messages go back to their publisher or subscriber in its turn, whichever thread ends the last array over
-// them.
+// Returns loans and messages to their publisher or subscriber in its turn, whichever thread deletes the last array that
+// uses them.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,28 @@
 
 namespace wherry::python {
 
-/// Takes leases back. The collector may end one in any thread, beside a call that must not be disturbed: it waits here
-/// until that call, or its next slice, is over.
+/// Queues leases that end until their owner's turn is free. Python's garbage collector may end a lease in any thread,
+/// during a call on the owner. The lease then waits until that call, or its next slice, is over.
 template <class Lease>
 class LeaseReturns {
  public:
-  /// Releases it now if nothing else uses the owner; else the thread that has the turn does.
+  /// Releases the lease now if no call uses the owner. Otherwise the thread that has the turn releases it.
   void give(Lease lease) {
-    if (generation_ != fork_generation()) return;  // a child's copy, whose end gives nothing back
+    if (generation_ != fork_generation()) return;  // a forked child's copy, which returns nothing
     {
       const std::lock_guard lock(mutex_);
       waiting_.push_back(std::move(lease));
     }
     settle();
   }
-  /// For the thread that has the turn, between its calls.
+  /// Releases the queued leases. Called by the thread that has the turn, between its calls.
   void release_waiting() {
     std::vector<Lease> leases;
     const std::lock_guard lock(mutex_);
     leases.swap(waiting_);
     for (Lease& lease : leases) lease.release();
   }
-  /// After the turn was given: what came meanwhile must not wait for the next call.
+  /// Call it after the turn was released: leases that were queued meanwhile must not wait for the next call.
   void settle() {
     while (!is_empty() && turn.try_take()) {
       const Taken taken(turn);
@@ -42,7 +42,7 @@ class LeaseReturns {
     }
   }
 
-  Turn turn;  ///< of all calls on the owner
+  Turn turn;  ///< taken by all calls on the owner
 
  private:
   bool is_empty() {
@@ -55,7 +55,7 @@ class LeaseReturns {
   std::uint32_t generation_ = fork_generation();
 };
 
-/// The owner's turn for the time of a call.
+/// Holds the owner's turn for the time of a call.
 template <class Lease>
 class LeaseTurn {
  public:

@@ -35,7 +35,8 @@ Layout layout_of(const std::string& name) {
   throw nb::value_error("a layout is 'equal', 'topology' or 'adaptive'");
 }
 
-/// A message that a timeout or a signal cut in two: its rest goes before anything else to that peer.
+/// A message whose send was interrupted by a timeout or a signal. Its rest must be sent before any other message to
+/// that peer.
 struct Unfinished {
   std::vector<std::byte> message;
   std::uint64_t taken = 0;
@@ -46,7 +47,7 @@ class PythonMailbox {
   PythonMailbox(const MailboxOptions& options, std::size_t max_message)
       : mailbox_(std::in_place, options), buffer_(kFirstBuffer), max_message_(max_message) {}
 
-  /// The library's mailbox; throws Error(EBADF).
+  /// The C++ mailbox. Throws Error(EBADF).
   Mailbox& mailbox(const char* operation) {
     if (closing_ || generation_ != fork_generation()) raise_result(Result::failure(EBADF), operation, "");
     return *mailbox_;
@@ -75,7 +76,7 @@ class PythonMailbox {
     return result.ok();
   }
 
-  /// None: would block; of `receive`, a loss or an interruption.
+  /// None: the call would block. For `receive`: a loss or an interruption.
   nb::object receive(const Deadline& deadline, bool may_block, const char* operation) {
     const Taken taken = begin(deadline, operation);
     Number from = Mailbox::kNoPeer;
@@ -144,7 +145,7 @@ class PythonMailbox {
   [[noreturn]] void fail(Number peer, const Result& result, const char* operation) {
     raise_result(result, operation, peer == Mailbox::kNoPeer ? "" : mailbox_->address_of(peer));
   }
-  /// A message that is longer than the buffer stays with its sender until the buffer has grown.
+  /// Grows the buffer. A message that is longer than the buffer stays with its sender meanwhile.
   void make_room(const Result& result, Number from, const char* operation) {
     if (result.bytes > max_message_) fail(from, result, operation);
     buffer_.resize(result.bytes);
@@ -155,7 +156,7 @@ class PythonMailbox {
       return mailbox_->receive(std::span(buffer_), from, slice);
     });
   }
-  /// Takes the losses from the library's mailbox, which then waits for messages again.
+  /// Takes the losses from the C++ mailbox, which can then wait for messages again.
   bool has_losses() {
     std::array<Mailbox::Loss, 16> some{};
     while (const std::size_t count = mailbox_->losses(some)) {
@@ -212,7 +213,7 @@ void bind_peers(nb::class_<PythonMailbox>& type) {
             const Taken taken = self.begin(Deadline(std::nullopt), "listen");
             self.mailbox("listen").listen(address);
           },
-          "address"_a, "Lets peers connect. Once. `*` as port is a free one; local tells it.")
+          "address"_a, "Lets peers connect. At most once. `*` as port is a free port; local returns it.")
       .def(
           "connect",
           [](PythonMailbox& self, const std::string& address, Seconds wait) {
@@ -221,18 +222,21 @@ void bind_peers(nb::class_<PythonMailbox>& type) {
             return self.mailbox("connect").connect(address, deadline.rest());
           },
           "address"_a, "wait"_a = nb::none(),
-          "The number of the peer whose mailbox listens there, or will. Never blocks: messages may be sent at once. "
-          "Without a listener it tries again for wait seconds; None: the configured time. Then the peer is a loss.")
+          "Connects to the mailbox that listens there, or will, and returns the peer's number. Never blocks: messages "
+          "may be sent at once. Without a listener it retries for wait seconds (None: the configured time). Then the "
+          "peer is a loss.")
       .def("address_of", &address_of, "peer"_a, nb::sig("def address_of(self, peer: int) -> str | None"),
-           "Where the peer's own mailbox listens, as it says.")
+           "The address on which the peer's mailbox listens, by its own statement.")
       .def("losses", &PythonMailbox::losses, nb::sig("def losses(self) -> list[tuple[int, int]]"),
-           "The peers whose connection has ended since the last call, each with an errno: 0, it closed in order.")
-      .def("forget", &PythonMailbox::forget, "peer"_a, "Ends the pair, if it is not over yet, and frees its number.")
+           "The peers whose connection has ended since the last call, each with an errno; 0: it closed in order.")
+      .def("forget", &PythonMailbox::forget, "peer"_a,
+           "Ends the pair, unless it has ended, and frees the peer's number.")
       .def_prop_ro(
           "local", [](PythonMailbox& self) { return self.mailbox("local").local().to_string(); },
-          "Where it listens, with * resolved.")
+          "The address on which the mailbox listens, with * resolved.")
       .def_prop_ro(
-          "peers", [](PythonMailbox& self) { return self.mailbox("peers").peers(); }, "How many are not lost.")
+          "peers", [](PythonMailbox& self) { return self.mailbox("peers").peers(); },
+          "The number of peers that are not lost.")
       .def(
           "set_layout",
           [](PythonMailbox& self, const std::string& layout) {
@@ -249,44 +253,45 @@ void bind_peers(nb::class_<PythonMailbox>& type) {
           "bytes"_a)
       .def("set_neighbours", &PythonMailbox::set_neighbours, "weights"_a,
            nb::sig("def set_neighbours(self, weights: dict[int, int]) -> None"),
-           "For the layout 'topology': the peers that send to this mailbox, each with its weight.");
+           "For the layout 'topology': declares the peers that send to this mailbox, each with its weight.");
 }
 
 void bind_messages(nb::class_<PythonMailbox>& type) {
   type.def("send", &PythonMailbox::send, "to"_a, "buffer"_a, "timeout"_a = nb::none(),
            nb::sig("def send(self, to: int, buffer: Buffer, timeout: float | None = None) -> int"),
-           "Blocks until the whole message was taken. If a timeout cuts it in two, its rest goes before the next "
-           "message "
-           "to that peer.")
+           "Blocks until the whole message was sent. If a timeout interrupts it, its rest is sent before the next "
+           "message to that peer.")
       .def("try_send", &PythonMailbox::try_send, "to"_a, "buffer"_a,
            nb::sig("def try_send(self, to: int, buffer: Buffer) -> bool"),
-           "Never blocks. The whole message or nothing; False: no room now. Raises an Error with EMSGSIZE if it is "
-           "longer "
-           "than the section of a sender that has not sent yet.")
+           "Sends the whole message or nothing, without blocking. False: no room now. Raises an Error with EMSGSIZE if "
+           "the message is longer than the section of a sender that has not sent yet.")
       .def(
           "receive",
           [](PythonMailbox& self, Seconds timeout) { return self.receive(Deadline(timeout), true, "receive"); },
           "timeout"_a = nb::none(),
           nb::sig("def receive(self, timeout: float | None = None) -> tuple[int, bytes] | None"),
-          "Blocks until there is a message: its sender's number and its bytes. None: look at losses, or interrupt was "
-          "called.")
+          "Blocks until there is a message, and returns its sender's number and its bytes. None: losses() has a loss, "
+          "or interrupt was called.")
       .def(
           "try_receive", [](PythonMailbox& self) { return self.receive(Deadline(0.0), false, "try_receive"); },
-          nb::sig("def try_receive(self) -> tuple[int, bytes] | None"), "Never blocks. None: no message is there now.")
+          nb::sig("def try_receive(self) -> tuple[int, bytes] | None"),
+          "Receives without blocking. None: no message now.")
       .def("wait", &PythonMailbox::wait, "timeout"_a = nb::none(),
-           "Blocks until there is something to do. False: the timeout has passed.")
+           "Blocks until there is something to do: a message, room to send, a loss, an interruption. False: the "
+           "timeout has passed.")
       .def(
           "progress",
           [](PythonMailbox& self) {
             const Taken taken = self.begin(Deadline(0.0), "progress");
             return self.mailbox("progress").progress();
           },
-          "The same without blocking.")
-      .def("interrupt", &PythonMailbox::interrupt, "Ends the wait under way, or else the next. From any thread.")
+          "As wait, without blocking.")
+      .def("interrupt", &PythonMailbox::interrupt,
+           "Ends the current wait, or else the next. May be called from any thread.")
       .def(
           "fileno", [](PythonMailbox& self) { return self.mailbox("fileno").descriptor(); },
-          "Readable while wait might return at once; progress() that is False silences it.")
-      .def("close", &PythonMailbox::close, "Peers receive everything sent so far, then the end.")
+          "A descriptor that is readable while wait might return at once. A progress() that returns False silences it.")
+      .def("close", &PythonMailbox::close, "Closes the mailbox: peers receive everything sent so far, then the end.")
       .def_prop_ro("closed", &PythonMailbox::is_closed)
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> typing.Self"))
@@ -300,7 +305,7 @@ void bind_messages(nb::class_<PythonMailbox>& type) {
 void bind_mailbox(nb::module_& module) {
   nb::class_<PythonMailbox> type(
       module, "Mailbox", nb::is_weak_referenceable(),
-      "A receiver's bounded buffer, divided into sections, one for each sender; and this program's places in the "
+      "A receiver's bounded buffer, divided into sections, one for each sender; and this program's sections in the "
       "mailboxes of others. Messages of any length, in order per sender.");
   type.def(
       "__init__",
@@ -312,8 +317,8 @@ void bind_mailbox(nb::module_& module) {
       },
       nb::kw_only(), "budget"_a = std::size_t{64} << 10, "header"_a = 128, "layout"_a = "adaptive",
       "most_peers"_a = 1024, "max_message"_a = std::size_t{64} << 20,
-      "budget: bytes of all senders' sections. header: bytes that a sender always has. layout: 'equal', 'topology' or "
-      "'adaptive'. max_message: a longer message that comes is refused with EMSGSIZE.");
+      "budget: bytes of all sections together. header: least section of a sender. layout: 'equal', 'topology' or "
+      "'adaptive'. max_message: a longer incoming message is refused with EMSGSIZE.");
   bind_peers(type);
   bind_messages(type);
 }

@@ -17,13 +17,13 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
 }
 void release_buffer(PyObject* self, Py_buffer*) noexcept { --nb::inst_ptr<Memory>(self)->exports; }
 
-/// Ends a memoryview, unless something else uses it.
+/// Ends a memoryview, unless a consumer uses it.
 void release(const nb::object& view) noexcept {
   Py_XDECREF(PyObject_CallMethod(view.ptr(), "release", nullptr));
   PyErr_Clear();
 }
 
-/// Replaces whatever says that a buffer cannot be written to (numpy raises ValueError) by one exception.
+/// Replaces the exceptions for a buffer that is not writable (numpy raises ValueError) by one kind of exception.
 [[noreturn]] void refuse_to_write(nb::handle object) {
   const bool is_buffer = PyObject_CheckBuffer(object.ptr()) != 0;
   PyErr_Clear();
@@ -66,10 +66,9 @@ void LentViews::take_back() {
   for (; !lent_.empty(); lent_.pop_back()) {
     const Lent& lent = lent_.back();
     release(lent.view);
-    // An array has a view of its own of the same buffer.
+    // An array has its own view of the same buffer.
     if (nb::inst_ptr<Memory>(lent.exporter)->exports != 0) {
-      throw nb::buffer_error(
-          "an array is still over memory that this call gives back; delete the array, or copy it, before");
+      throw nb::buffer_error("an array still uses memory that this call returns; delete the array first, or copy it");
     }
   }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of Wherry's that Python reads or writes in place, and memory of Python's that Wherry reads or writes.
+// Memory of Wherry that Python accesses in place, and memory of Python that Wherry accesses.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -11,13 +11,13 @@
 
 namespace wherry::python {
 
-/// A buffer of Python's (bytes, bytearray, memoryview, ndarray) for the time of a call. Needs the GIL to be made and
-/// destroyed; meanwhile the object can be neither resized nor freed.
+/// A buffer of a Python object (bytes, bytearray, memoryview, ndarray) for the time of a call. Meanwhile the object can
+/// be neither resized nor freed. Constructor and destructor need the GIL.
 class Buffer {
  public:
   enum class Use { read, write };
-  /// Read: one that is not contiguous is copied, in the order of C. Write: must be contiguous and writable. Throws
-  /// TypeError, BufferError.
+  /// Use::read: a buffer that is not contiguous is copied, in C order. Use::write: the buffer must be contiguous and
+  /// writable. Throws TypeError, BufferError.
   Buffer(nanobind::handle object, Use use);
   ~Buffer();
   Buffer(const Buffer&) = delete;
@@ -37,11 +37,11 @@ struct Memory {
   std::shared_ptr<const void> owner;
   std::span<std::byte> bytes;
   bool writable = false;
-  Py_ssize_t exports = 0;  ///< buffers that consumers have of it
+  Py_ssize_t exports = 0;  ///< buffers that consumers hold
 };
 
-/// An object that exports it, and a memoryview of that. The memory lives until the last view, or array over a view, is
-/// gone.
+/// An object that exports the memory, and a memoryview of that object. The memory lives until the last view, or array
+/// over a view, is gone.
 nanobind::object exporter_of(Memory memory);
 nanobind::object view_of(const nanobind::object& exporter);
 
@@ -49,7 +49,7 @@ nanobind::object view_of(const nanobind::object& exporter);
 class LentViews {
  public:
   nanobind::object lend(Memory memory);
-  /// Ends the views, which then raise ValueError. Throws BufferError while an array is over one of them.
+  /// Ends the views, which then raise ValueError. Throws BufferError while an array uses one of them.
   void take_back();
   /// The same, but arrays keep the memory.
   void end() noexcept;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The module wherry._native, of which the package wherry consists.
+// The module wherry._native, the native part of the package wherry.
 #include <nanobind/nanobind.h>
 
 #include <wherry/wherry.h>
@@ -9,7 +9,7 @@
 
 NB_MODULE(_native, module) {
   namespace python = wherry::python;
-  // A thread that waits for good holds its objects when the interpreter ends: that is no leak to be told of.
+  // A thread that waits forever keeps its objects when the interpreter ends. That is not a leak to report.
   nanobind::set_leak_warnings(false);
   module.doc() = "Wherry: data between processes, cards and machines.";
   module.attr("__version__") = WHERRY_VERSION;

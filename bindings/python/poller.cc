@@ -23,7 +23,7 @@ namespace {
 using Direction = Connection::Direction;
 using Seconds = std::optional<double>;
 
-/// Its streams receive, and are closed, in the poller's own turn: no other thread may do so while it waits.
+/// Streams in the poller use the poller's turn to receive and to close, so no other thread can do either during a wait.
 class PythonPoller {
  public:
   void add(nb::handle source, nb::handle token) {
@@ -116,7 +116,7 @@ class PythonPoller {
     if (descriptor < 0) throw nb::python_error();
     return descriptor;
   }
-  /// A stream that was closed has left the library's poller by itself.
+  /// Removes the entries of closed streams, which have left the C++ poller already.
   void forget_closed() {
     std::erase_if(entries_, [](const auto& entry) {
       Connection* connection = nullptr;
@@ -150,22 +150,23 @@ PyType_Slot poller_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse
 
 void bind_poller(nb::module_& module) {
   nb::class_<PythonPoller>(module, "Poller", nb::type_slots(poller_slots),
-                           "Finds out which of many streams have something to receive, without looking at the others.")
+                           "Finds the streams that have something to receive, without a look at the others.")
       .def(nb::init<>())
       .def("add", &PythonPoller::add, "source"_a, "token"_a = nb::none(),
            nb::sig("def add(self, source: Connection | HasFileno | int, token: object = None) -> None"),
-           "Adds a stream, a descriptor, or what has a fileno(), such as a Listener. wait returns the token; None: the "
-           "source itself. While a stream is in a poller its own fileno() says nothing.")
+           "Adds a stream, a descriptor, or an object with a fileno(), such as a Listener. wait returns the token; "
+           "None: the source itself. While a stream is in a poller its own fileno() reports nothing.")
       .def("remove", &PythonPoller::remove, "source"_a,
            nb::sig("def remove(self, source: Connection | HasFileno | int) -> None"),
-           "Takes it out. A stream that is closed leaves by itself; a descriptor is removed before it is closed.")
+           "Removes the source. A closed stream is removed automatically; remove a descriptor before you close it.")
       .def("wait", &PythonPoller::wait, "timeout"_a = nb::none(), "most"_a = 64,
            nb::sig("def wait(self, timeout: float | None = None, most: int = 64) -> list[typing.Any]"),
-           "Blocks until something is ready; the tokens of what is, each once. Empty after the timeout or interrupt. A "
-           "report may prove spurious: receive by calls that do not block.")
+           "Blocks until something is ready. Returns the tokens of what is ready, each once; empty after the timeout "
+           "or interrupt. A report may be spurious: receive by calls that do not block.")
       .def("interrupt", &PythonPoller::interrupt,
-           "Makes the wait under way, or else the next, return. From any thread.")
-      .def("fileno", &PythonPoller::descriptor, "Readable while wait may have something to report.")
+           "Makes the current wait, or else the next, return. May be called from any thread.")
+      .def("fileno", &PythonPoller::descriptor,
+           "A descriptor that is readable while wait may have something to report.")
       .def("close", &PythonPoller::close)
       .def_prop_ro("closed", &PythonPoller::is_closed)
       .def(

@@ -25,18 +25,18 @@ namespace {
 
 using Seconds = std::optional<double>;
 
-/// What loans share with their publisher, and may outlive it with.
+/// State that loans share with their publisher. Loans keep it alive after the publisher is gone.
 struct Pool {
   explicit Pool(PublisherOptions options) : publisher(std::in_place, options) {}
 
   LeaseReturns<Loan> returns;
   std::optional<Publisher> publisher;
-  std::atomic<int> published{0};  ///< loans that were published, and whose arrays are still there
-  Loan anchor;                    ///< keeps the pool mapped for them once the publisher is closed
+  std::atomic<int> published{0};  ///< published loans whose arrays still exist
+  Loan anchor;                    ///< keeps the pool mapped for them after the publisher was closed
   std::uint32_t generation = fork_generation();
 };
 
-/// Memory of a loan as an ndarray has it. Stays mapped as long as this object exists, published or not.
+/// The memory of a loan, for an ndarray. It stays mapped as long as this object exists, published or not.
 class PythonLoan {
  public:
   PythonLoan(std::shared_ptr<Pool> pool, Loan loan, std::optional<ArrayType> type)
@@ -80,7 +80,7 @@ int get_loan_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
 
 PyType_Slot loan_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_loan_buffer)}, {0, nullptr}};
 
-/// The loan that an array is over, if it is the very array that loan() returned, or one like it.
+/// Returns the loan whose memory the array uses, if the array covers all of it. Else null.
 PythonLoan* loan_under(nb::handle array, std::span<const std::byte> elements) {
   const nb::object base = nb::getattr(array, "base", nb::none());
   PythonLoan* loan = nullptr;
@@ -97,7 +97,7 @@ class PythonPublisher {
   PythonPublisher(const PythonPublisher&) = delete;
   PythonPublisher& operator=(const PythonPublisher&) = delete;
 
-  /// The library's publisher; throws Error(EBADF).
+  /// The C++ publisher. Throws Error(EBADF).
   Publisher& publisher(const char* operation) {
     if (closed_ || pool_->generation != fork_generation()) raise_result(Result::failure(EBADF), operation, "");
     return *pool_->publisher;
@@ -196,8 +196,8 @@ class PythonPublisher {
       throw;
     }
   }
-  /// Subscribers get the end now. If arrays of published loans are left and the pool has no memory for an anchor, they
-  /// get it when the last of these arrays is gone.
+  /// Sends subscribers the end. If arrays of published loans exist and the pool has no memory for an anchor,
+  /// subscribers get the end when the last of these arrays is gone.
   void end() noexcept {
     if (std::exchange(closed_, true) || !pool_->publisher) return;
     if (pool_->published.load() != 0 && pool_->generation == fork_generation() &&
@@ -215,16 +215,13 @@ void bind_moving(nb::class_<PythonPublisher>& type) {
   type.def("loan", &PythonPublisher::loan, "shape"_a, "dtype"_a = nb::none(), nb::kw_only(), "timeout"_a = nb::none(),
            nb::sig("def loan(self, shape: int | typing.Sequence[int], dtype: numpy.typing.DTypeLike | None = None, *, "
                    "timeout: float | None = None) -> numpy.typing.NDArray[typing.Any]"),
-           "An array in the publisher's shared memory, to fill and to publish; its content is what an earlier message "
-           "left there. Without a dtype: bytes, which are sent without a header. Blocks while the pool is in use. An "
-           "array that is not published gives its memory back when it is deleted.")
+           "Lends an array in the publisher's shared memory, to fill and to publish. It contains bytes of an earlier "
+           "message. Without a dtype: bytes, which are sent without a header. Blocks while the pool is in use. An "
+           "array that is not published returns its memory when it is deleted.")
       .def("publish", &PythonPublisher::publish, "data"_a, "timeout"_a = nb::none(),
            nb::sig("def publish(self, data: Buffer, timeout: float | None = None) -> None"),
-           "Hands an array that loan returned to every subscriber; it must not be written to from then on. Anything "
-           "else "
-           "is copied: an ndarray with its dtype and shape, other buffers as bytes. Blocks while a subscriber's queue "
-           "is "
-           "full.");
+           "Publishes an array of loan to every subscriber; it must not be written afterwards. Other data is copied: "
+           "an ndarray with its dtype and shape, other buffers as bytes. Blocks while a subscriber's queue is full.");
 }
 
 }  // namespace
@@ -232,16 +229,16 @@ void bind_moving(nb::class_<PythonPublisher>& type) {
 void bind_publish(nb::module_& module) {
   const nb::class_<PythonLoan> loan(module, "_Loan", nb::type_slots(loan_slots));
   nb::class_<PythonPublisher> type(module, "Publisher", nb::is_weak_referenceable(),
-                                   "Publishes messages to all subscribers that are joined to it, without a copy.");
+                                   "Publishes messages to all connected subscribers, without a copy.");
   type.def(nb::init<std::size_t, bool>(), nb::kw_only(), "pool_bytes"_a = 0, "prefault"_a = false,
-           "pool_bytes: what all messages that are loaned, waiting or being read may take together; 0: the configured "
-           "size (WHERRY_POOL). prefault: touch all of it now.");
+           "pool_bytes: bytes of all messages that are loaned, waiting or being read; 0: the configured size "
+           "(WHERRY_POOL). prefault: touch the whole pool now.");
   bind_moving(type);
   bind_joining(type,
                [](PythonPublisher& self, const char* operation) -> Publisher& { return self.publisher(operation); });
   type.def_prop_ro(
           "subscribers", [](PythonPublisher& self) { return self.publisher("subscribers").subscribers(); },
-          "How many are joined, as far as is known.")
+          "The number of connected subscribers, as far as is known.")
       .def_prop_ro("pool_bytes", [](PythonPublisher& self) { return self.publisher("pool_bytes").pool_bytes(); });
 }
 

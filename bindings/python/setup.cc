@@ -25,7 +25,7 @@ using Made = std::unique_ptr<ByteStream>;
 
 Made made(Stream stream) { return std::make_unique<ByteStream>(std::move(stream)); }
 
-/// One that waits is ended by close of another thread within a slice.
+/// A listener (wherry.Listener). `close` of another thread ends a waiting accept within a slice.
 class PythonListener {
  public:
   PythonListener(const std::string& address, StreamOptions options)
@@ -87,7 +87,7 @@ class PythonListener {
   std::uint32_t generation_ = fork_generation();
 };
 
-/// The time that a connect takes at most, the configured one for None.
+/// The deadline of a connect. None: the configured time.
 Deadline connect_deadline(Seconds timeout) {
   if (timeout) return Deadline(timeout);
   const fabric::Deadline end = stream::connect_deadline({});
@@ -96,11 +96,11 @@ Deadline connect_deadline(Seconds timeout) {
   return Deadline(std::max(left.count(), 0.0));
 }
 
-/// An attempt under way (wherry.Connecting).
+/// A connection attempt in progress (wherry.Connecting).
 class PythonConnecting {
  public:
   PythonConnecting(const std::string& address, const StreamOptions& options, const Deadline& deadline) {
-    const Unlocked unlocked;  // looking a host up may block
+    const Unlocked unlocked;  // a name lookup may block
     attempt_ = wherry::start_connect(address, options, deadline.rest().value_or(std::chrono::nanoseconds::max()));
   }
   std::optional<Stream> try_finish() {
@@ -112,7 +112,7 @@ class PythonConnecting {
       if (auto stream = try_finish()) return std::move(*stream);
       if (wait_until_readable(attempt_.descriptor(), deadline)) continue;
       const Unlocked unlocked;
-      return attempt_.finish(std::chrono::nanoseconds(0));  // in time after all, or the error that says what is missing
+      return attempt_.finish(std::chrono::nanoseconds(0));  // connected by now, or throws the error with the reason
     }
   }
   [[nodiscard]] int descriptor() const { return attempt_.descriptor(); }
@@ -133,7 +133,7 @@ std::unique_ptr<PythonConnecting> start_stream(const std::string& address, Secon
 }
 
 void bind_connecting(nb::module_& module) {
-  nb::class_<PythonConnecting>(module, "Connecting", "A connection attempt under way, made by start_connect.")
+  nb::class_<PythonConnecting>(module, "Connecting", "A connection attempt in progress, made by start_connect.")
       .def(
           "try_finish",
           [](PythonConnecting& self) {
@@ -141,26 +141,27 @@ void bind_connecting(nb::module_& module) {
             return stream ? made(std::move(*stream)) : nullptr;
           },
           nb::sig("def try_finish(self) -> Stream | None"),
-          "Never blocks. None while there is no listener, or no answer.")
+          "Completes the attempt without blocking. None: no listener or no answer yet.")
       .def(
           "finish",
           [](PythonConnecting& self, Seconds timeout) { return made(self.finish(connect_deadline(timeout))); },
-          "timeout"_a = nb::none(), "The same, and blocks until then.")
-      .def("fileno", &PythonConnecting::descriptor, "Becomes readable when try_finish has something to do.");
+          "timeout"_a = nb::none(), "The same, but blocks until the attempt is over.")
+      .def("fileno", &PythonConnecting::descriptor,
+           "A descriptor that becomes readable when try_finish has something to do.");
 }
 
 }  // namespace
 
 void bind_setup(nb::module_& module) {
   nb::class_<PythonListener>(module, "Listener", nb::is_weak_referenceable(),
-                             "A port that is listened on, made by listen. A context manager, which closes it.")
-      .def("accept", &PythonListener::accept, "timeout"_a = nb::none(), "Blocks until somebody connects.")
+                             "A port that accepts connections, made by listen. A context manager, which closes it.")
+      .def("accept", &PythonListener::accept, "timeout"_a = nb::none(), "Blocks until a peer connects.")
       .def("try_accept", &PythonListener::try_accept, nb::sig("def try_accept(self) -> Stream | None"),
-           "Never blocks. None: no connector waits.")
-      .def("fileno", &PythonListener::descriptor, "Readable while a connector may wait.")
-      .def("close", &PythonListener::close, "Frees the port; connectors that wait are refused.")
+           "Accepts without blocking. None: no peer waits.")
+      .def("fileno", &PythonListener::descriptor, "A descriptor that is readable while a peer may wait for accept.")
+      .def("close", &PythonListener::close, "Frees the port and refuses the peers that wait for accept.")
       .def_prop_ro("closed", &PythonListener::is_closed)
-      .def_prop_ro("local", &PythonListener::address, "The address bound, with * resolved.")
+      .def_prop_ro("local", &PythonListener::address, "The address of the port, with * resolved.")
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> typing.Self"))
       .def(
@@ -173,11 +174,11 @@ void bind_setup(nb::module_& module) {
         return std::make_unique<PythonListener>(address, StreamOptions{.ring_bytes = ring_bytes, .windows = windows});
       },
       "address"_a, nb::kw_only(), "ring_bytes"_a = 0, "windows"_a = false,
-      "Listens. `*` as port is a free one; Listener.local tells it.");
+      "Listens on an address. `*` as port is a free port; Listener.local returns it.");
   module.def("connect", &connect_stream, "address"_a, "timeout"_a = nb::none(), nb::kw_only(), "ring_bytes"_a = 0,
              "windows"_a = false,
-             "Connects, and blocks until the peer accepts. While there is no listener it tries again, for timeout "
-             "seconds; None: the configured time (WHERRY_CONNECT_TIMEOUT, 10 s).");
+             "Connects, and blocks until the peer accepts. Without a listener it retries for timeout seconds (None: "
+             "the configured time, WHERRY_CONNECT_TIMEOUT, 10 s).");
   module.def("start_connect", &start_stream, "address"_a, "wait"_a = nb::none(), nb::kw_only(), "ring_bytes"_a = 0,
              "windows"_a = false, "Starts to connect, and returns at once.");
 }

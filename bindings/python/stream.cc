@@ -14,7 +14,8 @@ namespace nb = nanobind;
 using namespace nb::literals;
 
 namespace wherry::python {
-// The sources of a folder may be compiled as one, and both kinds of streams have calls of these names.
+// A namespace of its own, because the sources of a folder may be compiled as one file, and framed.cc has the same
+// names.
 namespace stream_calls {
 namespace {
 
@@ -55,7 +56,7 @@ std::optional<std::size_t> try_send(ByteStream& self, nb::handle buffer) {
   return result.bytes;
 }
 
-/// Receives into memory: the number of bytes, 0 at the end.
+/// Receives into memory. Returns the number of bytes, 0 at the end.
 std::size_t receive_to(ByteStream& self, std::span<std::byte> to, const Deadline& deadline, const char* operation) {
   const Connection::Call call = self.begin(Direction::receiving, deadline, operation);
   self.received.take_back();
@@ -73,7 +74,7 @@ std::size_t receive_into(ByteStream& self, nb::handle buffer, Seconds timeout) {
   return receive_to(self, place.bytes(), Deadline(timeout), "receive_into");
 }
 
-/// A bytes object of the first bytes that `fill` puts into its memory.
+/// Makes a bytes object of the bytes that `fill` writes into its memory.
 template <class Fill>
 nb::object bytes_filled(std::size_t size, Fill fill) {
   PyObject* raw = PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(size));
@@ -185,18 +186,20 @@ void limit_unread(ByteStream& self, std::size_t bytes) {
 
 void bind_in_place(nb::class_<ByteStream, Connection>& type) {
   type.def("peek", &peek, "want"_a = nb::none(), nb::sig("def peek(self, want: int | None = None) -> list[memoryview]"),
-           "What has arrived, in place: no view, one, or two where the ring wraps. Never blocks. The views are valid "
-           "until the next call that receives; that raises BufferError while an array is over one of them.")
-      .def("consume", &consume, "bytes"_a, "Gives the first bytes of what peek showed back to the sender as space.")
+           "The bytes that have arrived, in place, as views: none, one, or two where the ring wraps. Never blocks. The "
+           "views are valid until the next call that receives, which raises BufferError while an array uses one of "
+           "them.")
+      .def("consume", &consume, "bytes"_a,
+           "Consumes the first bytes of those that peek showed: the sender gets them back as credit.")
       .def("reserve", &reserve, "want"_a, nb::sig("def reserve(self, want: int) -> list[memoryview]"),
-           "Space in the peer's ring, at most want bytes, to write into. Never blocks. Valid until the next call that "
-           "sends.")
-      .def("commit", &commit, "bytes"_a, "Sends the first bytes of what reserve returned.")
+           "Reserves space in the peer's ring, at most want bytes, to write into. Never blocks. Valid until the next "
+           "call that sends.")
+      .def("commit", &commit, "bytes"_a, "Sends the first bytes of the reserved space.")
       .def("wait_readable", &wait_readable, "timeout"_a = nb::none(),
-           "Blocks until peek would show something, and returns how much; 0 at the end.")
+           "Blocks until peek would show bytes, and returns their number; 0 at the end.")
       .def("wait_writable", &wait_writable, "bytes"_a = 1, "timeout"_a = nb::none(),
-           "Blocks until reserve would give so many bytes, and returns how many.")
-      .def("limit_unread", &limit_unread, "bytes"_a, "Lets so many bytes lie unread in the peer's ring, at most.");
+           "Blocks until reserve would return at least bytes (at most half the ring), and returns the free space.")
+      .def("limit_unread", &limit_unread, "bytes"_a, "Limits the unread bytes in the peer's ring.");
 }
 
 }  // namespace
@@ -204,28 +207,28 @@ void bind_in_place(nb::class_<ByteStream, Connection>& type) {
 
 void bind_stream(nb::module_& module) {
   using namespace stream_calls;
-  nb::class_<ByteStream, Connection> type(module, "Stream",
-                                          "A connected, ordered, reliable byte stream. Made by connect and "
-                                          "Listener.accept. Any thread may call anything: of "
-                                          "several that send, or receive, one does at a time.");
+  nb::class_<ByteStream, Connection> type(
+      module, "Stream",
+      "A connected, ordered, reliable byte stream, made by connect and Listener.accept. Any thread may make any call: "
+      "one thread sends and one receives at a time, the others wait.");
   type.def("send", &send, "buffer"_a, "timeout"_a = nb::none(),
            nb::sig("def send(self, buffer: Buffer, timeout: float | None = None) -> int"),
-           "Blocks until all bytes of the buffer were accepted, and returns their number. An exception's `moved` says "
-           "how many were accepted before it.")
+           "Blocks until all bytes of the buffer were accepted, and returns their number. `moved` of an exception is "
+           "the number accepted before it.")
       .def("try_send", &try_send, "buffer"_a, nb::sig("def try_send(self, buffer: Buffer) -> int | None"),
-           "Never blocks. The number of bytes that were accepted; None: no space now.")
+           "Sends without blocking, and returns the number of bytes accepted. None: no space now.")
       .def("receive", &receive, "size"_a = kShortCopy, "timeout"_a = nb::none(),
            nb::sig("def receive(self, size: int = 65536, timeout: float | None = None) -> bytes"),
-           "Blocks until something has come, and returns at most size bytes of it; b'' at the end.")
+           "Blocks until bytes have arrived, and returns at most size of them; b'' at the end.")
       .def("try_receive", &try_receive, "size"_a = kShortCopy,
            nb::sig("def try_receive(self, size: int = 65536) -> bytes | None"),
-           "Never blocks. None: nothing is there now; b'': the end.")
+           "Receives without blocking. None: no bytes now; b'': the end.")
       .def("receive_into", &receive_into, "buffer"_a, "timeout"_a = nb::none(),
            nb::sig("def receive_into(self, buffer: Buffer, timeout: float | None = None) -> int"),
            "As receive, into a writable, contiguous buffer. Returns the number of bytes, 0 at the end.")
       .def("receive_all", &receive_all, "buffer"_a, "timeout"_a = nb::none(),
            nb::sig("def receive_all(self, buffer: Buffer, timeout: float | None = None) -> int"),
-           "Blocks until the buffer is full. Returns the number of bytes; fewer than the buffer has: the end.")
+           "Blocks until the buffer is full. Returns the number of bytes; fewer than the buffer's size at the end.")
       .def_prop_ro("send_capacity",
                    [](ByteStream& self) { return self.held("send_capacity").stream().send_capacity(); })
       .def_prop_ro("receive_capacity",

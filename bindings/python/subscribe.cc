@@ -23,7 +23,7 @@ namespace {
 using Seconds = std::optional<double>;
 using Returns = LeaseReturns<Message>;
 
-/// A message that was taken. Its memory goes back when it is released, or with the last array over it.
+/// A received message. Its memory returns to the publisher on release, or with the last array that uses it.
 class PythonMessage {
  public:
   PythonMessage(std::shared_ptr<Returns> returns, Message message, ReceivedArray array, ArrayType type)
@@ -52,7 +52,7 @@ class PythonMessage {
   void end_export() noexcept { --exports_; }
 
   void release() {
-    if (exports_ != 0) throw nb::buffer_error("an array or a view is still over the message; delete it before");
+    if (exports_ != 0) throw nb::buffer_error("an array or a view still uses the message; delete it first");
     give_back();
   }
   [[nodiscard]] const ArrayType& type() const { return buffer_.type(); }
@@ -100,7 +100,7 @@ class PythonSubscriber {
     (void)subscriber(operation);
     return {*returns_, deadline, operation};
   }
-  /// Null: would block.
+  /// Null: the call would block.
   std::unique_ptr<PythonMessage> take(const Deadline& deadline, bool may_block, const char* operation) {
     const LeaseTurn<Message> turn = begin(deadline, operation);
     Subscriber& subscriber = this->subscriber(operation);
@@ -115,7 +115,7 @@ class PythonSubscriber {
     if (result.would_block()) return nullptr;
     if (result.failed()) raise_result(result, operation, subscriber.local().to_string());
     if (result.ended()) {
-      PyErr_SetString(PyExc_EOFError, "no publisher is joined any more, and none can join");
+      PyErr_SetString(PyExc_EOFError, "no publisher is connected, and none can connect");
       throw nb::python_error();
     }
     auto array = read_array(message.bytes());
@@ -142,8 +142,8 @@ class PythonSubscriber {
   std::uint32_t generation_ = fork_generation();
 };
 
-/// Bytes of a message for an ndarray, which keeps its buffer's owner and not the buffer: as long as this one exists,
-/// the message is not released.
+/// The buffer of a message's ndarray. An ndarray keeps its buffer's owner alive, but not the buffer. While this object
+/// exists, the message cannot be released.
 class MessageBytes {
  public:
   explicit MessageBytes(nb::object owner) : owner_(std::move(owner)), message_(nb::inst_ptr<PythonMessage>(owner_)) {
@@ -183,19 +183,18 @@ nb::object shape_of(const PythonMessage& self) {
 void bind_message(nb::module_& module) {
   const nb::class_<MessageBytes> bytes(module, "_MessageBytes", nb::type_slots(bytes_slots));
   nb::class_<PythonMessage>(module, "Message", nb::type_slots(message_slots), nb::is_weak_referenceable(),
-                            "A message that was taken, to read in place: a buffer, and a source of DLPack. Its memory "
-                            "goes back to the publisher with the last array over it, or by release.")
-      .def_prop_ro(
-          "array", &array_of, nb::sig("def array(self) -> numpy.typing.NDArray[typing.Any]"),
-          "The message as a read-only ndarray, without a copy: of the sender's dtype and shape; of bytes if it "
-          "sent no array.")
+                            "A received message, read in place: a buffer, and a source of DLPack. Its memory returns "
+                            "to the publisher with the last array that uses it, or by release.")
+      .def_prop_ro("array", &array_of, nb::sig("def array(self) -> numpy.typing.NDArray[typing.Any]"),
+                   "The message as a read-only ndarray, without a copy, of the sender's dtype and shape. If the sender "
+                   "sent no array: an array of bytes.")
       .def_prop_ro(
           "dtype", [](const PythonMessage& self) { return nb::str(self.type().dtype.c_str()); },
-          nb::sig("def dtype(self) -> str"), "As numpy writes it, such as '<f8'.")
+          nb::sig("def dtype(self) -> str"), "The dtype in numpy's notation, such as '<f8'.")
       .def_prop_ro("shape", &shape_of, nb::sig("def shape(self) -> tuple[int, ...]"))
-      .def_prop_ro("is_array", &PythonMessage::is_array, "Whether it has a header of an array.")
-      .def_prop_ro("publisher", &PythonMessage::publisher, "The process that published it.")
-      .def("__len__", &PythonMessage::size, "Bytes, without the header.")
+      .def_prop_ro("is_array", &PythonMessage::is_array, "Whether the message has an array header.")
+      .def_prop_ro("publisher", &PythonMessage::publisher, "The process that published the message.")
+      .def("__len__", &PythonMessage::size, "The size in bytes, without the header.")
       .def(
           "__dlpack__",
           [](nb::handle self, const nb::kwargs& options) { return array_of(self).attr("__dlpack__")(**options); },
@@ -204,7 +203,7 @@ void bind_message(nb::module_& module) {
           "__dlpack_device__", [](nb::handle self) { return array_of(self).attr("__dlpack_device__")(); },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"))
       .def("release", &PythonMessage::release,
-           "Gives the memory back. Raises BufferError while an array or a view is over it.")
+           "Returns the memory to the publisher. Raises BufferError while an array or a view uses it.")
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> typing.Self"))
       .def(
@@ -216,20 +215,19 @@ void bind_message(nb::module_& module) {
 
 void bind_subscribe(nb::module_& module) {
   bind_message(module);
-  nb::class_<PythonSubscriber> type(module, "Subscriber", nb::is_weak_referenceable(),
-                                    "Takes the messages of every publisher that is joined to it. Iterating takes them "
-                                    "until the end.");
-  type.def(
-          nb::init<std::size_t, bool, bool>(), nb::kw_only(), "queue"_a = 16, "drop_oldest"_a = false,
-          "prefault"_a = false,
-          "queue: how many messages of one publisher may wait here or be held. drop_oldest: lose the oldest when it is "
-          "full; otherwise the publisher waits.")
+  nb::class_<PythonSubscriber> type(
+      module, "Subscriber", nb::is_weak_referenceable(),
+      "Receives the messages of all connected publishers. Iterating takes them until the end.");
+  type.def(nb::init<std::size_t, bool, bool>(), nb::kw_only(), "queue"_a = 16, "drop_oldest"_a = false,
+           "prefault"_a = false,
+           "queue: the number of messages of one publisher that may wait or be held here. drop_oldest: a full queue "
+           "loses its oldest message; otherwise the publisher waits.")
       .def(
           "take", [](PythonSubscriber& self, Seconds timeout) { return self.take(Deadline(timeout), true, "take"); },
           "timeout"_a = nb::none(), "Blocks until there is a message. Raises EOFError at the end.")
       .def(
           "try_take", [](PythonSubscriber& self) { return self.take(Deadline(0.0), false, "try_take"); },
-          nb::sig("def try_take(self) -> Message | None"), "Never blocks. None: no message is there now.")
+          nb::sig("def try_take(self) -> Message | None"), "Takes a message without blocking. None: no message now.")
       .def(
           "__iter__", [](nb::object self) { return self; }, nb::sig("def __iter__(self) -> typing.Self"))
       .def("__next__", [](PythonSubscriber& self) {
@@ -244,10 +242,10 @@ void bind_subscribe(nb::module_& module) {
                [](PythonSubscriber& self, const char* operation) -> Subscriber& { return self.subscriber(operation); });
   type.def_prop_ro(
           "publishers", [](PythonSubscriber& self) { return self.subscriber("publishers").publishers(); },
-          "How many are joined, as far as is known.")
+          "The number of connected publishers, as far as is known.")
       .def_prop_ro(
           "dropped", [](PythonSubscriber& self) { return self.subscriber("dropped").dropped(); },
-          "Messages lost to drop_oldest.");
+          "The number of messages lost to drop_oldest.");
 }
 
 }  // namespace wherry::python

@@ -26,7 +26,7 @@ Access access_of(const std::string& name) {
   throw nb::value_error("an access is 'read', 'write' or 'read_write'");
 }
 
-/// Asks the stream for its windows in each call: after close that is an error, and not a pointer to what is gone.
+/// Gets the windows from the stream in each call, so that a call after close fails instead of using a dangling pointer.
 class PythonWindows {
  public:
   explicit PythonWindows(nb::object connection)
@@ -87,7 +87,7 @@ class PythonWindows {
     if (result.failed()) stream_->fail(result, operation);
   }
 
-  nb::object connection_;  // keeps the stream
+  nb::object connection_;  // keeps the stream alive
   Connection* stream_;
 };
 
@@ -95,30 +95,28 @@ class PythonWindows {
 
 void bind_windows(nb::module_& module) {
   nb::class_<PythonWindows>(module, "Windows",
-                            "Memory of each side's that the other reads, writes and maps by offset. Both sides connect "
-                            "and listen with windows=True. Offsets are told by other means, such as the stream.")
+                            "Memory of each side that the other reads, writes and maps by offset. Both sides connect "
+                            "and listen with windows=True. The program transfers the offsets, such as over the stream.")
       .def(nb::init<nb::object>(), "stream"_a, nb::sig("def __init__(self, stream: Connection) -> None"))
       .def("add", &PythonWindows::add, "memory"_a, "access"_a = "read_write", "offset"_a = nb::none(),
            nb::sig("def add(self, memory: Buffer, access: str = 'read_write', offset: int | None = None) -> int"),
-           "Registers whole pages, such as an mmap of the size of pages, and returns their offset. access: what the "
-           "peer "
-           "may do.")
+           "Registers whole pages, such as an mmap, and returns their offset. access: what the peer may do.")
       .def("remove", &PythonWindows::remove, "offset"_a, "bytes"_a)
       .def(
           "write_to", &PythonWindows::write_to, "source"_a, "remote"_a, nb::kw_only(), "complete"_a = true,
           "ordered"_a = false,
           nb::sig("def write_to(self, source: Buffer, remote: int, *, complete: bool = True, ordered: bool = False) -> "
                   "None"),
-          "Copies to the peer's window. Without complete the source must stay until a fence.")
+          "Copies to the peer's window. Without complete the source must stay unchanged until a fence.")
       .def("read_from", &PythonWindows::read_from, "destination"_a, "remote"_a, nb::kw_only(), "ordered"_a = false,
            nb::sig("def read_from(self, destination: Buffer, remote: int, *, ordered: bool = False) -> None"))
-      .def("fence", &PythonWindows::fence, "Blocks until all transfers that were started here are complete.")
+      .def("fence", &PythonWindows::fence, "Blocks until all transfers that this side has started are complete.")
       .def("signal", &PythonWindows::signal, "remote"_a, "value"_a,
-           "Stores a word of 64 bits in the peer's window once all transfers before it are complete.")
-      .def(
-          "map", &PythonWindows::map, "remote"_a, "bytes"_a, "access"_a = "read_write",
-          nb::sig("def map(self, remote: int, bytes: int, access: str = 'read_write') -> memoryview"),
-          "Whole pages of the peer's windows, as shared memory. The view outlives the window, the stream and the peer.")
+           "Stores a 64-bit word in the peer's window once all earlier transfers are complete.")
+      .def("map", &PythonWindows::map, "remote"_a, "bytes"_a, "access"_a = "read_write",
+           nb::sig("def map(self, remote: int, bytes: int, access: str = 'read_write') -> memoryview"),
+           "Maps whole pages of the peer's windows as shared memory. The view outlives the window, the stream and the "
+           "peer.")
       .def_prop_ro("can_map", &PythonWindows::can_map);
 }
 

@@ -11,15 +11,15 @@
 
 namespace wherry {
 
-/// A (node, port) pair and the fabric that reaches it: `wherry://NODE:PORT`, or `wherry+FABRIC://NODE:PORT` where
-/// the configured fabric (WHERRY_FABRIC, default shm) is not the one wanted. NODE and PORT may be `*` where a
-/// listener binds: `*` as node is this process's own node, `*` as port is a free port.
+/// A (node, port) pair, and the fabric that reaches it. The text is `wherry://NODE:PORT` for the configured fabric
+/// (WHERRY_FABRIC, default shm), else `wherry+FABRIC://NODE:PORT`. Where a listener binds, NODE and PORT may be `*`: as
+/// node, this process's own node; as port, a free port.
 struct Address {
   std::string fabric;                 ///< empty: the configured fabric
   std::optional<std::uint16_t> node;  ///< empty: `*`
   std::optional<std::uint16_t> port;  ///< empty: `*`; never 0
 
-  /// Throws Error(EINVAL) that says what is wrong with the text and what an address looks like.
+  /// Throws Error(EINVAL) whose text names the mistake and shows the form of an address.
   static Address parse(std::string_view text);
 
   [[nodiscard]] std::string to_string() const;
@@ -30,21 +30,22 @@ struct Address {
 /// As Address::to_string.
 std::ostream& operator<<(std::ostream& to, const Address& address);
 
-/// The process at the other end. Node and port are the peer's own statement. Process and user are what this side's
-/// operating system says, and unset where it cannot say anything, as between machines.
+/// The process at the other end. Node and port are the peer's own statement. Process id, user and group come from this
+/// side's operating system. They are unset where it does not know them, as between machines.
 struct Peer {
-  Address address;                 ///< its node, and its port (`*`: a connector, which binds none)
+  Address address;                 ///< the peer's node and port (port `*`: it connected, and has no port)
   std::int64_t pid = 0;            ///< process id; 0: not vouched for, or in a pid namespace that is not visible here
-  std::uint32_t uid = UINT32_MAX;  ///< effective user id; UINT32_MAX, which is no user: not vouched for
+  std::uint32_t uid = UINT32_MAX;  ///< effective user id; UINT32_MAX (no valid user): not vouched for
   std::uint32_t gid = UINT32_MAX;  ///< effective group id; likewise
-  std::string host{};              ///< the other host's name or address as this side has it; empty: this machine
+  std::string host{};              ///< name or address of the peer's host, as this side knows it; empty: this machine
 
-  /// Whether this side's operating system vouches for process and user. An access check must refuse a peer without.
+  /// Whether this side's operating system vouches for process and user. An access check must refuse a peer that is not
+  /// vouched for.
   [[nodiscard]] bool vouched() const { return uid != UINT32_MAX; }
 };
 
-/// The node this process is: WHERRY_NODE; else the line of WHERRY_HOSTS that names this machine, if exactly one does;
-/// else 0, the host. Throws Error(EINVAL) if WHERRY_NODE is not a 16-bit number.
+/// The node number of this process: WHERRY_NODE if set. Otherwise the line of WHERRY_HOSTS that names this machine, if
+/// exactly one does. Otherwise 0, the host. Throws Error(EINVAL) if WHERRY_NODE is not a 16-bit number.
 std::uint16_t own_node();
 
 }  // namespace wherry

@@ -8,14 +8,14 @@
 
 namespace wherry {
 
-/// Thrown by everything that sets up (parse, listen, connect, accept, configure). `what()` reads
-/// "OPERATION ADDRESS: reason; ADVICE". `code()` is in the system category: an errno value.
+/// The exception of all calls that set something up (parse, listen, connect, accept, configure). `what()` reads
+/// "OPERATION ADDRESS: reason; ADVICE". `code()` is an errno value in the system category.
 class Error : public std::system_error {
  public:
   /// @param error      an errno value
-  /// @param operation  what was tried, e.g. "connect"
-  /// @param address    what it was tried on, e.g. "wherry://0:2000"; may be empty
-  /// @param advice     what the user can do about it; may be empty
+  /// @param operation  what failed, such as "connect"
+  /// @param address    the object of the operation, such as "wherry://0:2000"; may be empty
+  /// @param advice     what the user can do; may be empty
   Error(int error, std::string operation, std::string address, std::string advice);
 
   [[nodiscard]] const char* what() const noexcept override { return text_.c_str(); }

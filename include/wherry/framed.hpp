@@ -13,7 +13,7 @@
 
 namespace wherry {
 
-/// What a FramedStream received. `message` is set if the result is `moved`; it may be empty.
+/// The result of a receive of a FramedStream. `message` is set if `result` is `moved`; it may be empty.
 struct Received {
   Result result;
   std::span<const std::byte> message;
@@ -26,21 +26,21 @@ struct Received {
   }
 };
 
-/// A stream that carries messages: what one send sent, one receive receives, whole, and in place: nothing is copied out
-/// of the ring. Both sides must use it, each in its direction. Bytes may be sent and received on the stream before, and
-/// after `release`.
+/// A stream of messages. One receive returns exactly what one send sent, in place: no bytes are copied out of the ring.
+/// Both sides must use a FramedStream, each in its direction. The stream may carry plain bytes before it, and after
+/// `release`.
 ///
-/// A message is at most max_send() bytes, half the ring less 8, so that it has room in one piece; a larger one is
-/// refused with EMSGSIZE. In the ring it takes 8 bytes more than it has, rounded up to 8.
+/// A message is at most max_send() bytes: half the ring, minus 8, so that it fits in one piece. A larger message is
+/// refused with EMSGSIZE. In the ring a message takes 8 bytes more than its size, rounded up to a multiple of 8.
 ///
-/// Threads, fork and errors: as for Stream. Besides, receiving fails with EPROTO when what arrived are no messages, and
-/// nothing that was sent with a failed or would_block result was sent in part.
+/// Threads, fork and errors: as for Stream. Also, receiving fails with EPROTO if the received bytes are not messages.
+/// If a send returns failed or would_block, no part of its message was sent.
 class FramedStream {
  public:
   class Impl;
 
   FramedStream() noexcept;
-  /// Takes an open stream over.
+  /// Takes over an open stream.
   explicit FramedStream(Stream stream);
   FramedStream(FramedStream&&) noexcept;
   FramedStream& operator=(FramedStream&&) noexcept;
@@ -48,21 +48,21 @@ class FramedStream {
   ~FramedStream();
 
   [[nodiscard]] bool is_open() const noexcept;
-  /// For addresses, counters, descriptors, a Poller, cancel and finish_sending (flush first). Must be open. Not for
-  /// sending or receiving, nor to be assigned to or moved from.
+  /// The underlying stream, for addresses, counters, descriptors, a Poller, cancel and finish_sending (flush first).
+  /// This object must be open. Do not send, receive, assign to it or move from it.
   [[nodiscard]] Stream& stream() noexcept;
-  /// Flushes, lets the last message go, and returns the stream.
+  /// Flushes, consumes the last message, and returns the stream.
   Stream release() noexcept;
-  /// Flushes, then closes as Stream::close does. With a limit it fails as that, or with what kept collected messages
-  /// from being sent: EPIPE, the peer has closed or died; ECANCELED.
+  /// Flushes, then closes as Stream::close does. With a timeout it returns the result of that close; or, if held
+  /// messages could not be sent, their error: EPIPE: the peer has closed or died; ECANCELED.
   void close() noexcept;
   Result close(Timeout timeout) noexcept;
 
   // Sending ---------------------------------------------------------------------------------------------------------
 
-  /// Blocks until the whole message was accepted. After a timeout, or EMSGSIZE, nothing of it was.
+  /// Blocks until the whole message was accepted. After a timeout or EMSGSIZE no part of it was sent.
   [[nodiscard]] Result send(std::span<const std::byte> message, Timeout timeout = {}) noexcept;
-  /// One message out of several pieces.
+  /// The same for one message in several pieces.
   [[nodiscard]] Result send(std::span<const iovec> pieces, Timeout timeout = {}) noexcept;
   [[nodiscard]] Result try_send(std::span<const std::byte> message) noexcept;
   [[nodiscard]] Result try_send(std::span<const iovec> pieces) noexcept;
@@ -90,31 +90,31 @@ class FramedStream {
     return try_send(plain::bytes_of(message));
   }
 
-  /// Room for a message of `bytes` in the peer's ring (or what stands for it); with null data if there is none now or
-  /// there can be none. Write into it, then `commit`. Valid until the next call that sends.
+  /// Reserves space for a message of `bytes` in the peer's ring, or in the staging ring of a put fabric. Write into it,
+  /// then `commit`. data() is null if there is no space now, or never can be. Valid until the next call that sends.
   [[nodiscard]] std::span<std::byte> reserve(std::size_t bytes) noexcept;
-  /// Sends the first `bytes` of what `reserve` returned. EINVAL if nothing, or less, is reserved.
+  /// Sends the first `bytes` of the reserved space. EINVAL if fewer bytes, or none, are reserved.
   [[nodiscard]] Result commit(std::size_t bytes) noexcept;
   /// Blocks until `reserve(bytes)` will succeed.
   Result wait_writable(std::size_t bytes, Timeout timeout = {}) noexcept;
 
-  /// Holds messages back until `flush`, to publish many small ones at once: the receiver's cache line is written, and a
-  /// receiver that sleeps is woken, once for all. What is held is also published when it comes to 64 KiB or a quarter
-  /// of the ring, and before a send waits for space. Flush before waiting for an answer.
+  /// Holds messages back until `flush`, to publish many small messages at once. One publication writes the receiver's
+  /// cache line once, and wakes a sleeping receiver once. Held messages are also published when they reach 64 KiB or a
+  /// quarter of the ring, and before a send waits for space. Flush before waiting for an answer.
   void hold() noexcept;
-  /// Publishes what is held, and holds no more. A failure is that of the next send too.
+  /// Publishes the held messages, and ends the holding. The next send returns a failure of it too.
   Result flush() noexcept;
 
   // Receiving -------------------------------------------------------------------------------------------------------
 
-  /// Blocks until there is a message. It is shown where it lies in the ring, until the next call that receives; a
-  /// hostile peer may still change it: copy what is checked before it is used.
+  /// Blocks until there is a message. The message is read in place, in the ring, and valid until the next call that
+  /// receives. A hostile peer may still change it: copy bytes that are checked before they are used.
   Received receive(Timeout timeout = {}) noexcept;
-  /// After a report of a Poller or the receive descriptor. The last message is still in the ring and makes the stream
-  /// ready, until this would block.
+  /// The same without blocking, for use after a report of a Poller or of the receive descriptor. Call it until it would
+  /// block: until then the last message stays in the ring, and the stream is reported as ready.
   Received try_receive() noexcept;
 
-  /// The largest message that can be sent, and received: the two directions may differ.
+  /// The sizes of the largest message that can be sent, and that can be received. The two may differ.
   [[nodiscard]] std::size_t max_send() const noexcept;
   [[nodiscard]] std::size_t max_receive() const noexcept;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of the C API share: handles, timeouts, the process at the other end. <wherry/wherry.h> has all parts,
- * and says what holds for each. */
+/* Types that the parts of the C API share: handles, timeouts, the process at the other end. <wherry/wherry.h> includes
+ * all parts, and documents the rules for all. */
 #ifndef WHERRY_HANDLES_H
 #define WHERRY_HANDLES_H
 
@@ -43,7 +43,7 @@ typedef struct wherry_file {
   void* impl;
 } wherry_file;
 
-/* Zeroes: of any handle, and of a wherry_loan and a wherry_message. */
+/* The zero value of any handle, of a wherry_loan and of a wherry_message. */
 #ifdef __cplusplus
 #define WHERRY_NONE \
   {                 \
@@ -56,11 +56,11 @@ typedef struct wherry_file {
 
 /* The process at the other end. */
 struct wherry_peer {
-  int64_t pid; /* as the operating system says; 0: it does not vouch for the peer, or the process is not visible here */
-  uint32_t uid;  /* UINT32_MAX: it does not vouch for the peer, as between machines */
+  int64_t pid;   /* from the operating system; 0: not vouched for, or the process is not visible here */
+  uint32_t uid;  /* UINT32_MAX: not vouched for, as between machines */
   uint32_t gid;  /* likewise */
-  uint16_t node; /* as it says of itself */
-  uint16_t port; /* 0: it connected from none */
+  uint16_t node; /* the peer's own statement */
+  uint16_t port; /* 0: the peer has no port */
   uint32_t reserved;
 };
 

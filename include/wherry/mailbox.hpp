@@ -7,9 +7,9 @@
 //   wherry::Mailbox::Peer from;                               mailbox.send(to, bytes);
 //   auto got = mailbox.receive(buffer, from);
 //
-// A mailbox is the receiver's buffer. Each sender has a section of it, which only that sender writes: a small one
-// always (the header), a larger one if the layout gives it a part of the budget. The layout changes while messages
-// flow, each pair by itself.
+// A mailbox is the receiver's buffer. Each sender has a section of it, which only that sender writes. A section is at
+// least the header, or MailboxOptions::quiet before its sender has sent. It is larger if the layout gives the sender a
+// part of the budget. The layout changes while messages flow, each pair independently.
 #pragma once
 
 #include <wherry/require_cxx20.hpp>
@@ -34,51 +34,53 @@ namespace wherry {
 
 /// How a mailbox divides its budget among its senders.
 enum class Layout : std::uint8_t {
-  equal,     ///< all the same; with more than 100 peers as `adaptive`
-  topology,  ///< declared neighbours share what the headers leave, by their weights; with none declared as `adaptive`
-  adaptive,  ///< those that are seen to send share it
+  equal,     ///< equal sections; with more than 100 peers as `adaptive`
+  topology,  ///< declared neighbours share the budget minus the headers, by weight; with none declared as `adaptive`
+  adaptive,  ///< the peers that actually send share it
 };
 
 struct MailboxOptions {
-  /// Bytes that all senders' sections take together, headers included. Headers are given whatever the budget is, and
-  /// that of a newcomer at once, before the others have given back what they must.
+  /// Bytes of all sections together, headers included. Headers are granted even if the budget is exceeded. A new peer
+  /// gets its header at once, before the others have returned their excess.
   std::size_t budget = std::size_t{64} << 10;
-  std::size_t header = 128;  ///< bytes that a sender always has once it has sent: a multiple of 64, 64 to 1024
-  std::size_t quiet = 0;     ///< bytes that it has before: a multiple of 64, at most `header`; 0: the same
+  std::size_t header = 128;  ///< least section of a peer that has sent: a multiple of 64, 64 to 1024
+  std::size_t quiet = 0;     ///< the same for a peer that has not sent: at most `header`; 0: as `header`
   Layout layout = Layout::adaptive;
-  std::size_t lane = 0;  ///< bytes beyond the budget that widen() gives a peer; a multiple of 64, at most 1 GiB
-  /// Bytes that a sender may have on its way while this side does not read: what its section does not hold lies behind
-  /// it, beyond the budget, until it was read. A multiple of 64, at most 1 GiB; 0: not more than its section. Not 0:
-  /// where peers map each other's memory, whole messages of 320 KiB together may also be sent before a peer lets this
-  /// side in (try_send, try_send_whole). It has them then, whatever this side does meanwhile.
+  std::size_t lane = 0;  ///< bytes beyond the budget that widen() gives a peer: a multiple of 64, at most 1 GiB
+  /// Bytes beyond the budget that a sender may have in flight while this side does not read. Messages that do not fit
+  /// the section lie behind it until they were read. A multiple of 64, at most 1 GiB; 0: none, only the section.
+  ///
+  /// Early data: where peers map each other's memory, an overflow above 0 also lets this side send before a peer
+  /// accepts it (try_send, try_send_whole). Whole messages of up to 320 KiB in total may be sent so. The peer then has
+  /// them, whatever this side does later.
   std::size_t overflow = 0;
-  std::size_t most_peers = 1024;  ///< those beyond are not let in; connect throws ENOSPC
+  std::size_t most_peers = 1024;  ///< further peers are refused; connect throws ENOSPC
 };
 
-/// A receiver's bounded buffer, divided into sections, one for each sender; and this program's places in the mailboxes
-/// of others. Messages of any length, whole and in order per sender: what does not fit a section moves through it in
-/// pieces.
+/// A receiver's bounded buffer, divided into sections, one for each sender; and this program's sections in the
+/// mailboxes of others. Messages of any length are delivered whole, and in order per sender. A message that does not
+/// fit a section moves through it in pieces.
 ///
-/// Nothing happens in a mailbox but in its calls: newcomers are let in, layouts are answered and deaths are noticed by
-/// wait() and progress(), and by the others when they find nothing to do. A program that neither sends nor receives
-/// for long holds up the layouts of its peers' mailboxes, not their messages.
+/// Progress: a mailbox makes progress only during its calls. wait() and progress(), and the other calls when they find
+/// nothing to do, accept new peers, answer layout changes and notice deaths. A program that neither sends nor receives
+/// for long delays the layouts of its peers' mailboxes, but not their messages.
 ///
 /// Threads: one at a time; interrupt() from any.
 ///
-/// Errors: setting up throws Error; moving data never throws, and allocates only where a peer comes or goes. A peer
-/// that dies, leaves or writes nonsense into shared memory is reported by losses(), after all that it had sent, and
-/// sends to it fail: EPIPE (it has left), ECONNRESET (it died), EPROTO (nonsense). EINVAL: no such peer, or a message
-/// begins before the last one to that peer was whole.
+/// Errors: setting up throws Error. Moving data never throws, and allocates only when a peer comes or goes. losses()
+/// reports a peer that dies, leaves or writes an invalid value into shared memory, after all messages that it had sent.
+/// Sends to it then fail: EPIPE (it has left), ECONNRESET (it died), EPROTO (an invalid value). EINVAL: there is no
+/// such peer, or the last message to that peer is not complete.
 ///
-/// Fork: a mailbox stays the parent's; a child must not use it, and may destroy its copy, which ends nothing.
+/// Fork: a mailbox belongs to the parent. A child must not use it. It may destroy its copy, which ends no connection.
 ///
-/// Peers: each is reached by one connection, with four descriptors (shm) and a page of memory of each side's, which has
-/// the first 3 KiB of the section, too.
+/// Peers: each is reached by one connection, with four descriptors (shm) and a page of memory on each side. The page
+/// includes the first 3 KiB of the section.
 class Mailbox {
  public:
   class Impl;
 
-  /// What this mailbox knows a peer by. A number is used again only after forget().
+  /// The mailbox's number of a peer. A number is reused only after forget().
   using Peer = std::uint32_t;
   static constexpr Peer kNoPeer = UINT32_MAX;
 
@@ -86,63 +88,69 @@ class Mailbox {
   explicit Mailbox(const MailboxOptions& options = {});
   Mailbox(Mailbox&&) noexcept;
   Mailbox& operator=(Mailbox&&) noexcept;
-  /// Peers receive everything sent so far, then the end. Does not wait.
+  /// Closes the mailbox without blocking: peers receive everything sent so far, then the end.
   ~Mailbox();
 
   // Setting up: throws Error ------------------------------------------------------------------------------------------
 
-  /// Lets peers connect. Once per mailbox. `*` as port is a free one: see local(). Before the first connect, so that
-  /// peers learn the address.
+  /// Lets peers connect. At most once per mailbox, and before the first connect, so that peers learn the address. `*`
+  /// as port is a free port: see local().
   void listen(const Address& address);
   template <std::convertible_to<std::string_view> Text>
   void listen(const Text& address) {
     listen(Address::parse(address));
   }
-  /// Where it listens, `*` resolved. Empty before.
+  /// The address on which the mailbox listens, with `*` resolved. Empty before listen.
   [[nodiscard]] const Address& local() const noexcept;
-  /// The peer whose mailbox listens there, or will. Never blocks: messages may be sent at once, and wait until it has
-  /// let this one in, or are early (MailboxOptions::overflow). Without a listener wait() and progress() try again, 1 to
-  /// 100 ms apart, for `wait`: empty, the configured time (WHERRY_CONNECT_TIMEOUT); zero, not at all. Then the peer is
-  /// a loss with ECONNREFUSED. One that has come from there, or is being connected to, is found again; two that connect
-  /// to each other at the same moment become one pair. The own address is a peer like any other, but what arrives from
-  /// it has another number. Throws Error: ECONNREFUSED (no listener there, and `wait` is zero), ENOSPC (most_peers),
-  /// EMFILE.
+  /// Connects to the mailbox that listens there, or will. Never blocks. Messages may be sent at once: they wait until
+  /// the peer has accepted this side, or are early data (MailboxOptions::overflow).
+  ///
+  /// Without a listener wait() and progress() retry every 1 to 100 ms, for `wait`. Empty: the configured time
+  /// (WHERRY_CONNECT_TIMEOUT). Zero: no retry. Then the peer is a loss with ECONNREFUSED.
+  ///
+  /// A peer that has connected from that address, or is being connected to, is returned again. If two mailboxes connect
+  /// to each other at the same moment, they become one pair. A mailbox may connect to its own address, but messages
+  /// from it arrive with another number.
+  ///
+  /// Throws Error: ECONNREFUSED (no listener, and `wait` is zero), ENOSPC (most_peers), EMFILE.
   Peer connect(const Address& address, Timeout wait = {});
   template <std::convertible_to<std::string_view> Text>
   Peer connect(const Text& address, Timeout wait = {}) {
     return connect(Address::parse(address), wait);
   }
-  /// Where the peer's own mailbox listens, as it says. Empty: it does not, or there is no such peer.
+  /// The address on which the peer's mailbox listens, by its own statement. Empty if it does not listen, or if there is
+  /// no such peer.
   [[nodiscard]] std::string address_of(Peer peer) const;
-  /// Those that are not lost.
+  /// The number of peers that are not lost.
   [[nodiscard]] std::size_t peers() const noexcept;
 
   // Sending -----------------------------------------------------------------------------------------------------------
 
-  /// A message on its way: the caller's pieces, unchanged until all of it was taken.
+  /// A message that is being sent. The caller must not change the pieces until the whole message was sent.
   struct Outgoing {
     std::span<const iovec> pieces;
     std::uint64_t bytes = 0;  ///< their sum
-    std::uint64_t taken = 0;  ///< how much of it has left; the caller leaves it alone
+    std::uint64_t taken = 0;  ///< bytes sent so far; the caller must not change it
   };
-  /// Takes as much as there is room for: moved (how much of it; 0 only of an empty message, which then was taken),
-  /// would_block, failed. The message is whole once taken == bytes. Messages to one peer one after the other.
+  /// Sends as many bytes as there is room for: moved (the number; 0 only for an empty message, which is then sent),
+  /// would_block, failed. The message is complete once taken == bytes. Messages to one peer are sent one after the
+  /// other.
   [[nodiscard]] Result try_send(Peer to, Outgoing& message) noexcept;
-  /// The whole message or nothing (would_block). EMSGSIZE: it is longer than the section that the peer grants a sender
+  /// Sends the whole message or nothing (would_block). EMSGSIZE: longer than the section that the peer grants a sender
   /// which has not sent yet (MailboxOptions::quiet), minus 16 bytes; use an Outgoing.
   [[nodiscard]] Result try_send(Peer to, std::span<const std::byte> message) noexcept;
-  /// The same of a message in two parts, one behind the other.
+  /// The same for a message in two parts.
   [[nodiscard]] Result try_send(Peer to, std::span<const std::byte> head, std::span<const std::byte> rest) noexcept;
-  /// The whole message or nothing (would_block): also into the receiver's overflow (MailboxOptions::overflow), so that
-  /// nothing of it waits for another call of this side. For messages of at most three eighths of that: a longer
-  /// one that no section holds may never go.
+  /// Sends the whole message or nothing (would_block). It may use the receiver's overflow (MailboxOptions::overflow),
+  /// so no part of the message waits for another call of this side. For messages of at most three eighths of the
+  /// overflow: a longer message that fits no section may never be sent.
   [[nodiscard]] Result try_send_whole(Peer to, Outgoing& message) noexcept;
-  /// Bytes that a message may have now to go as a whole into the section alone. 0: fewer than `least`, and writable()
-  /// and wait() say when there are as many, or as an empty section takes.
+  /// The size of the largest message that now fits whole into the section, without the overflow. 0: less than `least`.
+  /// Then writable() and wait() report when there are as many bytes, or as many as an empty section takes.
   [[nodiscard]] std::size_t room(Peer to, std::size_t least) noexcept;
-  /// Blocks until the whole message was taken. Layouts are answered meanwhile; incoming messages wait. After a timeout
-  /// (ETIMEDOUT) with Result::bytes > 0 the rest must follow before anything else goes to this peer: by an Outgoing
-  /// with `taken` set so.
+  /// Blocks until the whole message was sent. Layout changes are answered meanwhile; incoming messages wait. After
+  /// ETIMEDOUT with Result::bytes > 0, the rest must follow before any other message to this peer: send it by an
+  /// Outgoing with that `taken`.
   [[nodiscard]] Result send(Peer to, std::span<const std::byte> message, Timeout timeout = {}) noexcept;
   [[nodiscard]] Result send(Peer to, Outgoing& message, Timeout timeout = {}) noexcept;
   /// The same for text, a pointer and a number of bytes, objects and contiguous ranges, as for Stream.
@@ -170,30 +178,31 @@ class Mailbox {
   [[nodiscard]] Result try_send(Peer to, const Data& message) noexcept {
     return try_send(to, plain::bytes_of(message));
   }
-  /// Peers to which a try_send would have blocked and that have room (or are lost), each once, as the last wait() or
-  /// progress() found. Returns how many; call again while `into` is filled.
+  /// Peers to which a try_send would have blocked and that now have room, or are lost: each once, as found by the last
+  /// wait() or progress(). Returns their number. Call again while `into` is filled.
   [[nodiscard]] std::size_t writable(std::span<Peer> into) noexcept;
 
   // Receiving ---------------------------------------------------------------------------------------------------------
 
-  /// A part of a message, in place. A hostile peer may still change these bytes: copy what is checked before it is
-  /// used.
+  /// A part of a message, in place. A hostile peer may still change these bytes: copy bytes that are checked before
+  /// they are used.
   struct Piece {
     Peer from = kNoPeer;
     std::uint64_t message_bytes = 0;
     std::uint64_t offset = 0;  ///< within the message
     ConstRegions bytes;        ///< empty only if the message is
-    bool more = false;         ///< more of this sender's has come behind it
+    bool more = false;         ///< more bytes of this sender have arrived behind it
   };
-  /// The next piece of any sender in turn: valid until it is consumed. moved: there is one, and how many bytes.
-  /// would_block otherwise.
+  /// Finds the next piece, of all senders in turn. It is valid until it is consumed. moved: the size of the piece.
+  /// would_block: there is none.
   [[nodiscard]] Result try_peek(Piece& piece) noexcept;
-  /// The first `bytes` of the last piece peeked were read; that of an empty message is consumed by 0.
+  /// Consumes the first `bytes` of the last piece that was peeked; 0 for an empty message.
   void consume(const Piece& piece, std::size_t bytes) noexcept;
-  /// A whole message into `buffer`. would_block: none is whole yet; what has come of one is kept in `buffer`: the next
-  /// call must have the same. EMSGSIZE: it is longer (Result::bytes tells how long); it stays.
+  /// Receives a whole message into `buffer`. would_block: no message is complete yet. `buffer` then holds the part that
+  /// has arrived, and the next call must pass the same buffer. EMSGSIZE: the message is longer (Result::bytes is its
+  /// size), and stays.
   [[nodiscard]] Result try_receive(std::span<std::byte> buffer, Peer& from) noexcept;
-  /// Blocks until there is one. would_block: a loss is to be looked at (losses()), or interrupt() was called.
+  /// Blocks until there is a message. would_block: losses() has a loss, or interrupt() was called.
   [[nodiscard]] Result receive(std::span<std::byte> buffer, Peer& from, Timeout timeout = {}) noexcept;
   /// The same for a pointer and a number of bytes, objects and contiguous ranges.
   template <Memory T, std::integral Size>
@@ -215,30 +224,30 @@ class Mailbox {
 
   // Ending ------------------------------------------------------------------------------------------------------------
 
-  /// A peer whose connection has ended, after all that it had sent was consumed.
+  /// A peer whose connection has ended, and whose messages were all consumed.
   struct Loss {
     Peer peer;
-    int error;  ///< 0: it closed in order; ECONNRESET: it died; EPROTO: it broke the rules; ECONNREFUSED: no listener
+    int error;  ///< 0: closed in order; ECONNRESET: died; EPROTO: broke the protocol; ECONNREFUSED: no listener
   };
-  /// Those since the last call. Returns how many; call again while `into` is filled.
+  /// Takes the losses since the last call. Returns their number. Call again while `into` is filled.
   [[nodiscard]] std::size_t losses(std::span<Loss> into) noexcept;
-  /// Ends this side of the pair, if it is not over yet, and frees its number.
+  /// Ends this side of the pair, unless it has ended, and frees the peer's number.
   void forget(Peer peer) noexcept;
 
   // Waiting -----------------------------------------------------------------------------------------------------------
 
-  /// Lets newcomers in, answers layouts, and returns true at once if there is something: a piece, room for a sender
-  /// that had none, a loss, an interruption. Otherwise sleeps until there is. False: the timeout passed.
+  /// Blocks until there is a piece, room for a sender that had none, a loss or an interruption. Accepts new peers and
+  /// answers layout changes meanwhile. False: the timeout passed.
   bool wait(Timeout timeout = {}) noexcept;
-  /// As wait(), for a program that has polled for long and found nothing. It sleeps without another spin, and keeps the
-  /// peers that were active before active after it.
+  /// As wait(), for a program that has polled for long and found nothing. It sleeps without another spin. Peers that
+  /// were active before the sleep are active after it.
   bool sleep(Timeout timeout = {}) noexcept;
-  /// The same without sleeping: for a program that polls. It asks the kernel only now and then.
+  /// As wait() without sleeping, for a program that polls. It makes a system call only now and then.
   bool progress() noexcept;
-  /// Makes the wait that sleeps now, or the next one, return true. From any thread.
+  /// Makes the current wait, or the next, return true. May be called from any thread.
   void interrupt() noexcept;
-  /// Readable, for poll and epoll, while wait might return at once; progress() that returns false silences it. Belongs
-  /// to the mailbox.
+  /// A descriptor for poll and epoll: readable while wait() might return at once. A progress() that returns false
+  /// silences it. It belongs to the mailbox.
   int descriptor() noexcept;
 
   // Layout ------------------------------------------------------------------------------------------------------------
@@ -248,16 +257,16 @@ class Mailbox {
     std::uint32_t weight = 1;
   };
   void set_layout(Layout layout) noexcept;
-  /// A pair that was made under a smaller budget cannot have a larger section than that.
+  /// A pair that was made under a smaller budget cannot get a larger section than that budget.
   void set_budget(std::size_t bytes) noexcept;
-  /// For Layout::topology: the peers that send to this mailbox. Replaces what was declared before. Throws
+  /// For Layout::topology: declares the peers that send to this mailbox. Replaces the earlier declaration. Throws
   /// std::bad_alloc.
   void set_neighbours(std::span<const Neighbour> neighbours);
-  /// Gives the peer's section a lane beyond what the layout gives it, for much that is to come; or takes it back. Each
-  /// lane is memory beyond the budget, while it is given. Nothing changes where there is no lane, or the peer is not
-  /// connected yet.
+  /// Adds a lane to the peer's section, before many messages arrive, or takes it back. A lane is memory beyond the
+  /// budget, while it is given. No effect if there is no lane, or if the peer is not connected yet.
   void widen(Peer peer, bool wide) noexcept;
-  /// The sizes of the peer's section in this mailbox and of this side's in the peer's, and how often the two changed.
+  /// The sizes of the peer's section in this mailbox and of this side's in the peer's, and the number of changes of
+  /// both.
   struct Section {
     std::size_t incoming = 0, outgoing = 0;
     std::uint64_t changes = 0;
@@ -266,9 +275,10 @@ class Mailbox {
 
   // Where both run under one kernel, for large messages -------------------------------------------------------------
 
-  /// Whether the kernel lets this process read the peer's memory. Costs a system call the first time.
+  /// Whether the kernel lets this process read the peer's memory. The first call makes a system call.
   bool reaches_private_memory(Peer peer) noexcept;
-  /// Copies from memory of the peer's process, at the peer's address. Returns how many bytes, a prefix.
+  /// Copies from the memory of the peer's process, at an address of that process. Returns the number of bytes copied,
+  /// which may be fewer than asked for.
   std::size_t read_private(Peer peer, std::span<std::byte> destination, std::uint64_t address) noexcept;
 
  private:

@@ -40,30 +40,30 @@ struct Held;
 }
 
 struct PublisherOptions {
-  /// What all messages that are loaned, waiting or being read may take together; rounded up to a power of two within
-  /// [4 KiB, 512 GiB]. A page of it costs memory once it is written to. 0: the configured size (WHERRY_POOL).
+  /// Bytes of all messages that are loaned, waiting or being read; rounded up to a power of two within [4 KiB, 512
+  /// GiB]. A page takes memory once it is written. 0: the configured size (WHERRY_POOL).
   std::size_t pool_bytes = 0;
-  /// Touch the whole pool when it is made, so that no message waits for the system to find memory.
+  /// Touch the whole pool when it is made, so that no message waits for page faults.
   bool prefault = false;
 };
 
 /// What a publisher does when a subscriber's queue is full.
 enum class Overflow : std::uint8_t {
-  wait,         ///< it waits for that subscriber, and the others with it: nothing is lost
-  drop_oldest,  ///< the subscriber loses the oldest message it has not taken, or, if it holds them all, the new one
+  wait,         ///< the publisher waits for that subscriber, and so do the others; no message is lost
+  drop_oldest,  ///< the subscriber loses the oldest message it has not taken, or the new one if it holds all
 };
 
 struct SubscriberOptions {
-  /// How many messages of one publisher may wait here or be held, together; rounded up to a power of two within
-  /// [1, 65536]. A deep queue lets a fast publisher run ahead, out of what the caches hold.
+  /// The number of messages of one publisher that may wait or be held here; rounded up to a power of two within [1,
+  /// 65536]. With a deep queue a fast publisher runs ahead, and its messages leave the caches before they are read.
   std::size_t queue = 16;
   Overflow overflow = Overflow::wait;
-  /// Touch the whole pool of each publisher when it joins (see PublisherOptions).
+  /// Touch the whole pool of each publisher when it connects (see PublisherOptions).
   bool prefault = false;
 };
 
-/// Memory in a publisher's pool, to write one message into. Belongs to the thread that uses the publisher. It may
-/// outlive its publisher, but can then no longer be published.
+/// Memory in a publisher's pool, for one message. Threads: only the one that uses the publisher. A loan may outlive its
+/// publisher, but can then no longer be published.
 class Loan {
  public:
   Loan() noexcept = default;
@@ -81,12 +81,12 @@ class Loan {
   Loan& operator=(const Loan&) = delete;
   ~Loan() { release(); }
 
-  /// Empty if nothing is held, or nothing was asked for. The content is what an earlier message left there.
+  /// Empty if nothing is held, or if 0 bytes were asked for. Contains bytes of an earlier message.
   [[nodiscard]] std::span<std::byte> bytes() const noexcept { return bytes_; }
   [[nodiscard]] bool held() const noexcept { return slabs_ != nullptr; }
-  /// Only the first `bytes` are to be published; at most what is there.
+  /// Reduces the message to its first `bytes`. No effect if there are fewer.
   void shorten(std::size_t bytes) noexcept { bytes_ = bytes_.first(bytes < bytes_.size() ? bytes : bytes_.size()); }
-  /// Gives the memory back unpublished.
+  /// Returns the memory without publishing it.
   void release() noexcept {
     if (slabs_ != nullptr) give_back();
   }
@@ -101,10 +101,11 @@ class Loan {
   std::uint32_t block_ = 0;
 };
 
-/// A message that was taken, to read in place. Belongs to the thread that uses the subscriber. It stays readable until
-/// it is released, also when its publisher has died or the subscriber is closed; the publisher cannot use its memory
-/// again before. The memory is mapped for reading only; but a hostile publisher may change it meanwhile: bytes that are
-/// checked and then used must be copied first.
+/// A received message, read in place. Threads: only the one that uses the subscriber.
+///
+/// The message stays readable until it is released, also after its publisher has died or the subscriber was closed. The
+/// publisher cannot reuse the memory before. The memory is mapped read-only, but a hostile publisher may change it:
+/// copy bytes that are checked before they are used.
 class Message {
  public:
   Message() noexcept = default;
@@ -125,10 +126,10 @@ class Message {
 
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept { return bytes_; }
   [[nodiscard]] bool held() const noexcept { return connection_ != nullptr; }
-  /// The process that published it. Only while it is held.
+  /// The process that published the message. Only while the message is held.
   [[nodiscard]] const Peer& publisher() const noexcept;
-  /// Gives the memory back to the publisher. In any order. A forked child's copy of what its parent holds gives
-  /// nothing back, here or in the destructor: that is the parent's.
+  /// Returns the memory to the publisher. Messages may be released in any order. A forked child's copy of a message
+  /// that the parent holds returns nothing, neither here nor in the destructor.
   void release() noexcept {
     if (connection_ != nullptr) give_back();
   }
@@ -144,64 +145,70 @@ class Message {
   std::uint32_t process_ = 0;
 };
 
-/// Publishes messages to all subscribers that are joined to it.
+/// Publishes messages to all connected subscribers.
 ///
 /// Threads: one at a time; `cancel` from any thread while the object exists.
 ///
-/// Errors: moving data never throws and never allocates; setting up throws Error. Result::error is EMSGSIZE when a
-/// message is larger than the pool, ENOBUFS when this program itself holds in loans what is missing, EPIPE when no
-/// subscriber is joined and none can join, EINVAL for a loan that is not held or of another publisher, ENOTCONN before
-/// the first listen or connect, ECANCELED after `cancel`, ETIMEDOUT. A subscriber that dies, leaves or writes nonsense
-/// into shared memory is dropped and its messages are reclaimed: no error, it is seen in subscribers().
+/// Errors: setting up throws Error. Moving data never throws and never allocates. Values of Result::error:
+///   - EMSGSIZE: the message is larger than the pool;
+///   - ENOBUFS: this program's own loans hold the missing memory;
+///   - EPIPE: publishing, no subscriber is connected and none can connect;
+///   - EINVAL: the loan is not held, or is another publisher's;
+///   - ENOTCONN: before the first listen or connect;
+///   - ECANCELED: after `cancel`;
+///   - ETIMEDOUT: the timeout passed.
+/// A subscriber that dies, leaves or writes an invalid value into shared memory is removed, and its messages are
+/// reclaimed. That is not an error; subscribers() shows it.
 ///
-/// Fork: the publisher stays the parent's; a child must not use it, and may destroy its copy, which ends nothing.
+/// Fork: the publisher belongs to the parent. A child must not use it. It may destroy its copy, which ends no
+/// connection.
 ///
-/// Needs memory that both sides map: fabrics without (put fabrics) refuse listen and connect with ENOTSUP.
+/// Fabrics: both sides must map the pool. Put fabrics refuse listen and connect with ENOTSUP.
 class Publisher {
  public:
   class Impl;
 
-  /// Throws Error(EINVAL) for a bad option.
+  /// Throws Error(EINVAL) for an invalid option.
   explicit Publisher(PublisherOptions options = {});
   Publisher(Publisher&&) noexcept;
   Publisher& operator=(Publisher&&) noexcept;
-  /// Subscribers receive everything published so far, then the end. Never blocks.
+  /// Closes without blocking: subscribers receive everything published so far, then the end.
   ~Publisher();
 
   // Setting up: throws Error ------------------------------------------------------------------------------------------
 
-  /// Lets subscribers connect. Once per publisher. `*` as port is a free one: see local().
+  /// Lets subscribers connect. At most once per publisher. `*` as port is a free port: see local().
   void listen(std::string_view address);
-  /// Connects to a subscriber that listens, or will; blocks until it has let this publisher in. Timeout and errors are
-  /// those of wherry::connect. Any number of times.
+  /// Connects to a subscriber that listens, or will, and blocks until it has accepted this publisher. Timeout and
+  /// errors are those of wherry::connect. Any number of times.
   void connect(std::string_view address, Timeout timeout = {});
   /// The same without blocking: `admit` completes it. `wait` as for wherry::start_connect.
   void start_connect(std::string_view address, Timeout wait = {});
-  /// Accepts connectors that wait at the port, completes connections under way, drops subscribers that are gone, and
-  /// blocks until at least `wanted` are joined (0: never blocks). Returns how many are. Throws Error(ETIMEDOUT), and
-  /// what Connecting::try_finish throws. Blocking loan and publish accept newcomers too while they wait.
+  /// Accepts waiting subscribers, completes connections in progress, removes subscribers that are gone, and blocks
+  /// until at least `wanted` are connected (0: never blocks). Returns their number. Throws Error(ETIMEDOUT), and the
+  /// errors of Connecting::try_finish. Blocking loan and publish also accept new subscribers while they wait.
   std::size_t admit(std::size_t wanted = 0, Timeout timeout = {});
 
   // Moving data -------------------------------------------------------------------------------------------------------
 
-  /// Lends memory for a message of `bytes` bytes, any number at a time; what `into` held before is given back. Blocks
-  /// while the pool is in use by subscribers.
+  /// Lends memory for a message of `bytes` bytes. A program may hold any number of loans. Memory that `into` held is
+  /// returned first. Blocks while subscribers use the pool.
   [[nodiscard]] Result loan(Loan& into, std::size_t bytes, Timeout timeout = {}) noexcept;
   [[nodiscard]] Result try_loan(Loan& into, std::size_t bytes) noexcept;
-  /// Hands the message to every subscriber; the loan is then empty. Blocks while a subscriber that asked for
-  /// Overflow::wait has a full queue; no subscriber gets it before all can. On failure the loan is kept.
-  /// With no subscriber joined the message is discarded, which succeeds as long as this publisher listens.
+  /// Publishes the message to every subscriber; the loan is then empty. Blocks while a subscriber with Overflow::wait
+  /// has a full queue; no subscriber gets the message before all can. After a failure the loan is kept. Without a
+  /// subscriber the message is discarded, which succeeds as long as this publisher listens.
   [[nodiscard]] Result publish(Loan& loan, Timeout timeout = {}) noexcept;
   [[nodiscard]] Result try_publish(Loan& loan) noexcept;
-  /// A descriptor for poll, select and epoll that becomes readable when a `try_loan` or `try_publish` that would block
-  /// may succeed, or `admit` has something to do. Another attempt that would block silences it. Belongs to the
+  /// A descriptor for poll, select and epoll. It becomes readable when a `try_loan` or `try_publish` that would block
+  /// may succeed, or `admit` has something to do. Another attempt that would block silences it. It belongs to the
   /// publisher. Throws Error.
   int descriptor();
   /// Makes every blocked and later call that moves data fail with ECANCELED.
   void cancel() noexcept;
 
-  [[nodiscard]] std::size_t subscribers() const noexcept;  ///< joined, as far as is known
-  [[nodiscard]] const Address& local() const noexcept;     ///< the address listened on, with `*` resolved
+  [[nodiscard]] std::size_t subscribers() const noexcept;  ///< connected, as far as is known
+  [[nodiscard]] const Address& local() const noexcept;     ///< the address of the port, with `*` resolved
   [[nodiscard]] std::size_t pool_bytes() const noexcept;   ///< the largest message
 
  private:
@@ -211,28 +218,32 @@ class Publisher {
   std::unique_ptr<Impl> impl_;
 };
 
-/// Takes the messages of every publisher that is joined to it: each publisher's in order, the publishers in turn. A
-/// turn ends when the publisher has no message, or after 0.4 ms.
+/// Receives the messages of all connected publishers: those of one publisher in order, the publishers in turn. A turn
+/// ends when the publisher has no message, or after 0.4 ms.
 ///
 /// Threads: one at a time, messages included; `cancel` from any thread while the object exists.
 ///
-/// Errors: as for Publisher. Result::error of a take is ECONNRESET when a publisher died before it closed, after
-/// everything it had published was taken, EPROTO when it wrote nonsense into shared memory: once for each, then the
-/// others go on; ENOTSUP in a forked child, see there; ENOTCONN before the first listen or connect. `end`: no
-/// publisher is joined any more, and none can join; ECONNREFUSED instead if a start_connect was refused.
+/// Errors: as for Publisher. A take also returns:
+///   - ECONNRESET: a publisher died before it closed, and everything it had published was taken. Returned once per
+///     publisher. If no publisher is left and none can connect, later takes return ECONNRESET too;
+///   - EPROTO: a publisher wrote an invalid value into shared memory. Returned once per publisher;
+///   - ENOTSUP: in a forked child, see below;
+///   - ENOTCONN: before the first listen or connect;
+///   - ECONNREFUSED: instead of the end, if a start_connect was refused.
+/// The status `end` means that no publisher is connected and none can connect.
 ///
-/// Fork: the subscriber stays the parent's; a child that destroys its copy leaves nothing. A child may take in its
-/// parent's place, which from then on takes nothing, if the parent held no message when it forked: else a take fails
-/// with ENOTSUP.
+/// Fork: the subscriber belongs to the parent. A child that destroys its copy ends no connection. A child may take
+/// messages in its parent's place if the parent held none when it forked. The parent must then take no more. If the
+/// parent held a message, a take of the child fails with ENOTSUP.
 class Subscriber {
  public:
   class Impl;
 
-  /// Throws Error(EINVAL) for a bad option.
+  /// Throws Error(EINVAL) for an invalid option.
   explicit Subscriber(SubscriberOptions options = {});
   Subscriber(Subscriber&&) noexcept;
   Subscriber& operator=(Subscriber&&) noexcept;
-  /// Leaves. What was not taken goes back to the publishers.
+  /// Leaves. Messages that were not taken return to the publishers.
   ~Subscriber();
 
   // Setting up: throws Error ------------------------------------------------------------------------------------------
@@ -245,19 +256,19 @@ class Subscriber {
 
   // Moving data -------------------------------------------------------------------------------------------------------
 
-  /// Releases what `into` held, and blocks until there is a message. Result::bytes is its size.
+  /// Releases the message that `into` held, and blocks until there is a new one. Result::bytes is its size.
   [[nodiscard]] Result take(Message& into, Timeout timeout = {}) noexcept;
   [[nodiscard]] Result try_take(Message& into) noexcept;
-  /// A descriptor for poll, select and epoll that stays readable while messages, the end or a failure wait to be taken,
-  /// or `admit` has something to do; a `try_take` that would block silences it. It may be readable with nothing to
-  /// take, once. Belongs to the subscriber. Throws Error.
+  /// A descriptor for poll, select and epoll. It is readable while a message, the end or a failure can be taken, or
+  /// `admit` has something to do. A `try_take` that would block silences it. It may be readable without cause once. It
+  /// belongs to the subscriber. Throws Error.
   int descriptor();
   /// Makes every blocked and later take fail with ECANCELED.
   void cancel() noexcept;
 
-  [[nodiscard]] std::size_t publishers() const noexcept;  ///< joined, as far as is known
+  [[nodiscard]] std::size_t publishers() const noexcept;  ///< connected, as far as is known
   [[nodiscard]] std::uint64_t dropped() const noexcept;   ///< messages lost to Overflow::drop_oldest, of all publishers
-  [[nodiscard]] const Address& local() const noexcept;    ///< the address listened on, with `*` resolved
+  [[nodiscard]] const Address& local() const noexcept;    ///< the address of the port, with `*` resolved
 
  private:
   std::unique_ptr<Impl> impl_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data that sends take and receives fill by its bytes, besides spans of bytes: an object of a trivially copyable type,
-// such as a struct, and a contiguous range of them, such as std::vector<double>. Included by <wherry/stream.hpp>.
+// Sending and receiving data other than spans of bytes: an object of a trivially copyable type, such as a struct, or a
+// contiguous range of such objects, such as std::vector<double>. Included by <wherry/stream.hpp>.
 #pragma once
 
 #include <wherry/require_cxx20.hpp>
@@ -24,7 +24,8 @@ inline constexpr bool kIsView<std::span<T, Extent>> = true;
 template <class Char, class Traits>
 inline constexpr bool kIsView<std::basic_string_view<Char, Traits>> = true;
 
-/// A type of which the bytes are the value. Pointers, views and iovec are none: an address means nothing elsewhere.
+/// A type whose value is its bytes. Pointers, views and iovec are excluded: an address means nothing in another
+/// process.
 template <class T, class Object = std::remove_cv_t<std::remove_all_extents_t<T>>>
 concept Value =
     std::is_trivially_copyable_v<Object> && !std::is_pointer_v<Object> && !std::is_member_pointer_v<Object> &&
@@ -47,13 +48,13 @@ inline constexpr bool kIsPlace =
 template <Range T>
 inline constexpr bool kIsPlace<T> = Value<Element<T>> && !std::is_const_v<Element<T>>;
 
-/// What no other send takes.
+/// Excludes the types that another overload of send takes.
 template <class T>
 concept Source =
     !std::convertible_to<const T&, std::span<const std::byte>> &&
     !std::convertible_to<const T&, std::span<const iovec>> && !std::convertible_to<const T&, std::string_view>;
 
-/// What no other receive takes.
+/// Excludes the types that another overload of receive takes.
 template <class T>
 concept Place = !std::convertible_to<T, std::span<std::byte>> && !std::convertible_to<T, std::span<const iovec>>;
 

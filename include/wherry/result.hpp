@@ -11,17 +11,18 @@
 
 namespace wherry {
 
-/// What a call that moves data came to.
+/// The outcome of a call that moves data.
 enum class Status : std::uint8_t {
-  moved,        ///< `bytes` bytes were moved, at least one unless none were asked for
-  would_block,  ///< nothing can be moved now; wait for the descriptor, or call the blocking form
-  end,          ///< the peer finished sending and everything it sent has been received; or the end of a file
-  failed,       ///< `error` says why; `bytes` bytes were moved before it
+  moved,        ///< `bytes` bytes were moved: at least one, unless the call asked for none
+  would_block,  ///< nothing can be moved now; wait for the descriptor, or make the blocking call
+  end,          ///< the peer finished sending and all of its bytes were received; or the end of a file
+  failed,       ///< `error` is the reason; `bytes` bytes were moved before the failure
 };
 
-/// Result of moving data. Never thrown, never allocated: safe on the fast path and in signal-driven code. True in a
-/// condition if the status is `moved`, so `while (const Result got = stream.receive(...))` ends at the end, and also at
-/// a failure. Calls whose failure the next call of the same kind reports again may ignore it; others say [[nodiscard]].
+/// The result of a call that moves data. It is never thrown and never allocates, so it is safe on the fast path and in
+/// signal-driven code. True in a condition if the status is `moved`: `while (const Result got = stream.receive(...))`
+/// stops at the end and at a failure. A call may be ignored if the next call of its kind reports its failure again; all
+/// others are [[nodiscard]].
 struct Result {
   std::size_t bytes = 0;          ///< bytes moved by this call, also when the status is `failed`
   Status status = Status::moved;  ///< see Status
@@ -33,8 +34,8 @@ struct Result {
   [[nodiscard]] constexpr bool failed() const { return status == Status::failed; }
   constexpr explicit operator bool() const { return ok(); }
 
-  /// For people: "4096 bytes", "would block", "end", "Broken pipe (EPIPE)", "Connection timed out (ETIMEDOUT) after 12
-  /// bytes".
+  /// A text for people: "4096 bytes", "would block", "end", "Broken pipe (EPIPE)", "Connection timed out (ETIMEDOUT)
+  /// after 12 bytes".
   [[nodiscard]] std::string to_string() const;
 
   [[nodiscard]] static constexpr Result moved(std::size_t bytes) { return {bytes, Status::moved, 0}; }
@@ -47,7 +48,7 @@ struct Result {
 
 std::ostream& operator<<(std::ostream& to, const Result& result);
 
-/// A range of a ring: one piece, or two when it wraps. `second` is empty unless `first` reaches the ring's end.
+/// A range of a ring: one piece, or two if it wraps. `second` is empty unless `first` reaches the ring's end.
 template <class Byte>
 struct BasicRegions {
   std::span<Byte> first;

@@ -12,7 +12,7 @@ bool is_space(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0;
 
 bool is_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
 
-/// With one space for each run of white space.
+/// Replaces each run of white space by one space.
 std::string squeezed(std::string_view text) {
   std::string result;
   for (const char c : text) {
@@ -26,7 +26,7 @@ std::string squeezed(std::string_view text) {
   return result;
 }
 
-/// The inside of a comment: without the stars that its lines begin with, and a line for each paragraph.
+/// Converts the inside of a comment: removes the stars at the line starts, and makes each paragraph one line.
 std::string paragraphs(std::string_view inside) {
   std::string text;
   std::string paragraph;
@@ -50,7 +50,7 @@ std::string paragraphs(std::string_view inside) {
   return text;
 }
 
-/// The name before the first parenthesis, if it is one of ours.
+/// The name before the first parenthesis, if it begins with "wherry_".
 std::string function_name(std::string_view declaration) {
   const std::size_t end = declaration.find('(');
   if (end == std::string_view::npos) return {};
@@ -111,7 +111,7 @@ class Reader {
     }
   }
 
-  /// Up to its semicolon, over whatever stands in braces.
+  /// Takes a declaration up to its semicolon, braces included.
   void take_declaration() {
     std::size_t end = 0;
     int depth = 0;
@@ -128,19 +128,19 @@ class Reader {
                                  ? function_name(declaration)
                                  : std::string();
     if (name.empty()) {
-      // The comment of a struct is that of the function behind it, too.
+      // The comment of a struct also belongs to the function behind it.
       if (declaration.find('{') == std::string::npos) comment_.clear();
       continues_ = false;
       return;
     }
-    // What gives a handle back stands behind what the handle is for, and no comment is about both.
+    // A close function starts its own entry: no comment describes it together with the functions before it.
     if (!continues_ || group_.empty() || name.ends_with("_close")) group_.push_back({std::move(comment_), {}});
     comment_.clear();
     continues_ = true;
     group_.back().functions.push_back({name, declaration});
   }
 
-  /// A comment on the line of what it is about.
+  /// Skips a comment on the line of its declaration.
   void skip_remark() {
     const std::size_t begin = rest_.find_first_not_of(" \t");
     if (begin == std::string_view::npos || !rest_.substr(begin).starts_with("/*")) return;
@@ -148,7 +148,7 @@ class Reader {
     until("*/");
   }
 
-  /// Takes all up to and with the mark.
+  /// Takes the text up to the mark, the mark included.
   std::string_view until(std::string_view mark) {
     const std::size_t found = rest_.find(mark);
     if (found == std::string_view::npos) throw std::runtime_error("a comment does not end");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that a header of C declares, with their comments.
+// The functions that a C header declares, with their comments.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct Described {
   std::vector<Function> functions;
 };
 
-/// What stands together without an empty line between.
+/// Declarations without an empty line between them.
 using Group = std::vector<Described>;
 
 struct CHeader {
@@ -27,9 +27,9 @@ struct CHeader {
   std::vector<Group> groups;
 };
 
-/// Reads the text of one of our own headers: comments of one style, declarations that end in a semicolon, no function
-/// bodies, and only functions whose name begins with "wherry_". Throws std::runtime_error for a comment or a
-/// declaration that does not end.
+/// Parses one of our own headers: comments of one style, declarations that end in a semicolon, no function bodies, and
+/// only functions with names that begin with "wherry_". Throws std::runtime_error for a comment or a declaration that
+/// does not end.
 CHeader read_c_header(std::string_view text);
 
 }  // namespace wherry::manual

@@ -12,7 +12,7 @@
 namespace wherry::manual {
 namespace {
 
-/// The first sentence of a text, or its first part before a colon.
+/// The first sentence of a text, or its part before the first semicolon.
 std::string first_sentence(const std::string& text) {
   const std::size_t line = text.find('\n');
   const std::string paragraph = text.substr(0, line);

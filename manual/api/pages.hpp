@@ -14,8 +14,9 @@ struct Page {
   std::string text;
 };
 
-/// A page for the header, named `name`, which lists its functions; one for each group, named as its first function; and
-/// for each other function one that leads there. `include` is what a program includes.
+/// Returns a page for the header, named `name`, which lists its functions; a page for each group, named as its first
+/// function; and for each other function a page that refers to its group. `include` is the header for programs to
+/// include.
 std::vector<Page> pages_of(const CHeader& header, const std::string& name, const std::string& include);
 
 }  // namespace wherry::manual

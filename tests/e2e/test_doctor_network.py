@@ -85,7 +85,7 @@ def test_another_programs_port_is_no_listener(hosts):
     ok, found = diagnose(hosts, **env)
     assert ok, found
     assert found[f"{FAR} ports"]["found"] == "of 4 tried of 47000-47003, 4 answer, 1 of them listened on"
-    assert found[f"{FAR} versions"]["found"] == "no listener of Wherry's was met there that could tell"
+    assert found[f"{FAR} versions"]["found"] == "no Wherry listener there answered with its version"
 
 
 def test_without_hosts_it_says_what_to_make(hosts):

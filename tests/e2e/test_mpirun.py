@@ -188,7 +188,7 @@ def test_a_file_that_cannot_be_executed_is_126(mpirun, tmp_path):
 
 
 def test_a_program_without_an_mpi_is_refused(mpirun):
-    refused(mpirun("-n", 1, "true"), "true", "it was not linked with an MPI library; if it starts a program that was, say which MPI with --mpi")
+    refused(mpirun("-n", 1, "true"), "true", "it is not linked with an MPI library; if it starts a program that is, name the MPI with --mpi")
 
 
 def test_a_program_whose_mpi_is_gone_is_refused(mpirun, mpich):
@@ -275,4 +275,4 @@ def test_an_option_that_is_not_valid_is_a_usage_error(mpirun, mpich, option, val
 
 
 def test_without_a_number_of_processes_it_is_a_usage_error(mpirun, mpich):
-    wrong(mpirun(mpich), "how many processes to start, as in wherry mpirun -n 2")
+    wrong(mpirun(mpich), "the number of processes to start, as in wherry mpirun -n 2")

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 bool is_tcp(const std::string& address) { return address.starts_with(kTcpScheme); }
 
-/// `duration` from now, or the clock's last moment.
+/// The time `duration` from now, or the clock's maximum.
 std::chrono::steady_clock::time_point after(std::chrono::duration<double> duration) {
   constexpr std::chrono::duration<double> kYear = 24h * 365;
   return time_after(std::chrono::ceil<std::chrono::milliseconds>(std::min(duration, kYear)));
@@ -60,7 +60,7 @@ std::unique_ptr<Channel> connect_channel(const std::string& program, const std::
                                          std::chrono::duration<double> wait) {
   WaitNotice notice(program, address);
   if (is_tcp(address)) return connect_tcp(address, after(wait), notice);
-  // A listener may be alive and too busy to accept.
+  // A listener may exist and be too busy to accept.
   const std::chrono::milliseconds least(config::number(config::Key::connect_timeout));
   return connect_stream(address, after(wait), after(std::max<std::chrono::duration<double>>(wait, least)), notice);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What ship, collect and pipe move their bytes over: a Wherry stream (wherry://NODE:PORT), or plain TCP
-// (tcp://HOST:PORT), which is there to compare with.
+// The transports of ship, collect and pipe: a Wherry stream (wherry://NODE:PORT), or plain TCP (tcp://HOST:PORT) for
+// comparison.
 #pragma once
 
 #include <chrono>
@@ -18,22 +18,24 @@
 
 namespace wherry::tools {
 
-/// The process at the other end. The operating system vouches for it where the transport can tell; pid 0 and no node
-/// where it cannot.
+/// The process at the other end, confirmed by the operating system where the transport allows it. Otherwise pid is 0
+/// and node is empty.
 struct ChannelPeer {
   std::string address;
   std::int64_t pid = 0;
   std::optional<std::uint32_t> node;
 };
 
-/// A connected byte stream with buffers that are filled and read in place: over a Wherry stream `space` is the
-/// receiver's ring itself, and `peek` shows what arrived there.
+/// A connected byte stream whose buffers are filled and read in place. Over a Wherry stream `space` is the receiver's
+/// ring itself, and `peek` shows the bytes that arrived there.
 ///
-/// One thread may send while another receives. A connection that breaks throws wherry::Error: EPIPE or ECONNRESET when
-/// the peer is gone, ECANCELED after `cancel`.
+/// Threads: one thread may send while another receives.
+///
+/// Errors: a broken connection throws wherry::Error: EPIPE or ECONNRESET when the peer is gone, ECANCELED after
+/// `cancel`.
 class Channel {
  public:
-  /// How long to wait at most; empty: without limit.
+  /// The longest wait; empty: without limit.
   using Limit = std::optional<std::chrono::milliseconds>;
   static constexpr Limit kForever{};
 
@@ -44,33 +46,33 @@ class Channel {
 
   /// Blocks until there is space, and returns at least one byte of it. Valid until the next sending call.
   virtual std::span<std::byte> space() = 0;
-  /// The first `bytes` of `space` were filled. They are sent when that is worth while, at the latest by `flush`.
+  /// Submits the first `bytes` of `space`. They are sent in batches, at the latest by `flush`.
   virtual void wrote(std::size_t bytes) = 0;
   virtual void flush() = 0;
-  /// Flushes; the peer then receives the end. It is no error if the peer is gone by then: only its own end tells
+  /// Flushes; the peer then receives the end. A peer that is gone by then is not an error: only its own end shows
   /// whether it read everything.
   virtual void finish_sending() = 0;
 
-  /// What has arrived, in place. Empty: the end, or nothing within the limit. Valid until the next receiving call. The
-  /// peer may still change these bytes: copy what is checked before it is used.
+  /// The bytes that have arrived, in place. Empty: the end, or no bytes within the limit. Valid until the next
+  /// receiving call. The peer may still change these bytes: copy bytes that are checked before they are used.
   virtual std::span<const std::byte> peek(Limit limit) = 0;
-  /// The first `bytes` of `peek` are done with.
+  /// Consumes the first `bytes` of those that `peek` showed.
   virtual void took(std::size_t bytes) = 0;
 
-  /// Makes every blocked and later call fail with ECANCELED, and the peer's with ECONNRESET or EPIPE: it sees no end.
-  /// From any thread.
+  /// Makes every blocked and later call fail with ECANCELED. The peer's calls fail with ECONNRESET or EPIPE; it sees no
+  /// end. May be called from any thread.
   virtual void cancel() = 0;
   [[nodiscard]] virtual const ChannelPeer& peer() const = 0;
 
   /// Copies all of `bytes` into the space, waiting for it as needed.
   void write(std::span<const std::byte> bytes);
-  /// Fills `bytes`; returns how many it got, fewer only at the end.
+  /// Fills `bytes`. Returns the number of bytes read; fewer only at the end.
   std::size_t read(std::span<std::byte> bytes);
-  /// The same, but returns as soon as it got any.
+  /// The same, but returns as soon as any bytes were read.
   std::size_t read_some(std::span<std::byte> bytes);
 };
 
-/// A port that is listened on.
+/// A port that accepts connections.
 class ChannelListener {
  public:
   ChannelListener() = default;
@@ -78,19 +80,19 @@ class ChannelListener {
   ChannelListener& operator=(const ChannelListener&) = delete;
   virtual ~ChannelListener() = default;
 
-  /// Null when no connector waits (a wake-up of the descriptor may prove spurious).
+  /// Null if no peer waits (a wake-up of the descriptor may be spurious).
   virtual std::unique_ptr<Channel> try_accept() = 0;
-  /// Readable while a connector waits.
+  /// Readable while a peer waits.
   [[nodiscard]] virtual int descriptor() const = 0;
-  /// Where it listens, with a free port resolved: what a connector writes.
+  /// The address for connectors, with a free port resolved.
   [[nodiscard]] virtual std::string address() const = 0;
 };
 
 /// Throws wherry::Error.
 std::unique_ptr<ChannelListener> listen_channel(const std::string& address);
-/// Waits for a listener until `wait` has passed; as long, and at least WHERRY_CONNECT_TIMEOUT, may a Wherry stream that
-/// was begun take to be accepted. Throws wherry::Error.
-/// @param program  names the program in a line that tells a terminal what it waits for
+/// Waits up to `wait` for a listener. Over a Wherry stream, acceptance may also take `wait`, and at least
+/// WHERRY_CONNECT_TIMEOUT. Throws wherry::Error.
+/// @param program  the program's name in the notice that tells a terminal what the program waits for
 std::unique_ptr<Channel> connect_channel(const std::string& program, const std::string& address,
                                          std::chrono::duration<double> wait);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The Wherry transport: the tools read files straight into the peer's ring, and write them straight out of their own.
+// The Wherry transport: the tools read files directly into the peer's ring, and write them directly out of their own.
 #include <poll.h>
 
 #include <algorithm>
@@ -14,11 +14,11 @@
 namespace wherry::tools {
 namespace {
 
-// Publishing and giving back space may wake the peer, which costs a system call and a change of context on both sides.
-// A quarter of the ring at a time keeps the other three quarters for the peer to work in.
+// Publishing bytes and returning credit may wake the peer, which costs a system call, and a context switch on both
+// sides. A batch of a quarter of the ring leaves the other three quarters for the peer to work in.
 std::size_t batch_of(std::size_t capacity) { return std::max<std::size_t>(capacity / 4, 1); }
 
-// The regions that a stream shows, taken piece by piece from the front.
+// The regions that a stream shows, consumed piece by piece from the front.
 template <class Byte>
 class Pieces {
  public:
@@ -52,12 +52,12 @@ class StreamChannel final : public Channel {
     if (!space_.front().empty()) return space_.front();
     flush();
     Regions regions = stream_.reserve(stream_.send_capacity());
-    // A few bytes of space are not worth a system call to fill them: wait until reading a file into it pays.
+    // A few bytes of space are not worth a read of the file: waits for a whole batch.
     if (regions.size() < send_batch_) {
       do {
         check(stream_.wait_writable(send_batch_), "send");
         regions = stream_.reserve(stream_.send_capacity());
-      } while (regions.empty());  // the peer has died in between, which waiting tells
+      } while (regions.empty());  // the peer died in between; wait_writable reports it
     }
     space_ = Pieces<std::byte>(regions);
     return space_.front();
@@ -76,7 +76,7 @@ class StreamChannel final : public Channel {
 
   void finish_sending() override {
     flush();
-    // A peer that has understood everything before it sees the end may be gone already.
+    // A peer that has everything it needs may be gone before it sees the end.
     if (const Result result = stream_.finish_sending(); result.error != EPIPE) check(result, "send");
   }
 

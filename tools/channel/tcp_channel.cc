@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The reference transport: TCP as a careful program uses it. One large staging buffer each way, few large system calls,
-// no delay of small writes, the kernel's own buffer sizes.
+// The reference transport: TCP as an optimized program uses it. One large staging buffer in each direction, few large
+// system calls, TCP_NODELAY, the kernel's default buffer sizes.
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -96,7 +96,7 @@ class TcpChannel final : public Channel {
 
   void finish_sending() override {
     flush();
-    // A peer that has understood everything before it sees the end may be gone already.
+    // A peer that has everything it needs may be gone before it sees the end.
     if (::shutdown(socket_.get(), SHUT_WR) != 0 && errno != ENOTCONN) fail("send");
   }
 
@@ -112,8 +112,8 @@ class TcpChannel final : public Channel {
 
   void cancel() override {
     canceled_ = true;
-    // Dissolves the connection: the peer hears of a reset, not of an end. Kernels that refuse while a thread waits in
-    // the socket let it be shut down, and reset it at the close.
+    // Resets the connection, so that the peer sees a reset, not an end. Some kernels refuse this while a thread waits
+    // on the socket. They permit a shutdown, and reset the connection at the close.
     const linger at_once{1, 0};
     setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     const sockaddr nobody{AF_UNSPEC, {}};
@@ -151,7 +151,7 @@ class TcpChannel final : public Channel {
   std::size_t arrived_ = 0;
 };
 
-/// One attempt at each of the host's addresses. Invalid: `error` is of the last.
+/// Tries each of the host's addresses once. Invalid: all failed, `error` is that of the last.
 UniqueFd try_connect(const std::string& address, int& error) {
   error = EINVAL;
   const auto list = resolve(address, "connect", 0);
@@ -187,7 +187,7 @@ class TcpListener final : public ChannelListener {
     if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
       throw Error(errno, "accept", address_, "raise the limit of open files (ulimit -n)");
     }
-    return nullptr;  // no connector waits, or one that did is gone again
+    return nullptr;  // no peer waits, or it has gone again
   }
   [[nodiscard]] int descriptor() const override { return socket_.get(); }
   [[nodiscard]] std::string address() const override { return address_; }
@@ -211,7 +211,7 @@ std::unique_ptr<Channel> connect_tcp(const std::string& address, WaitNotice::Clo
       return std::make_unique<TcpChannel>(std::move(socket), address);
     }
     if (error != ECONNREFUSED || !schedule.plan_next(listener_by)) {
-      throw Error(error, "connect", address, "is somebody listening there?");
+      throw Error(error, "connect", address, "start the listener, or correct the address");
     }
     notice.print_if_due();
   }

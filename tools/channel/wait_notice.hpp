@@ -6,16 +6,15 @@
 
 namespace wherry::tools {
 
-/// Tells the person at a terminal what a program waits for, once, after 2 s. Prints nothing where standard error is no
-/// terminal.
+/// Prints to a terminal what a program waits for, once, after 2 s. Prints nothing if standard error is not a terminal.
 class WaitNotice {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// @param program  as the line names it, such as "wherry ship"
+  /// @param program  the name in the line, such as "wherry ship"
   WaitNotice(std::string program, std::string address);
 
-  /// When `print_if_due` is to be called next: the last moment of the clock once it has printed.
+  /// The time for the next call of `print_if_due`; the clock's maximum once it has printed.
   [[nodiscard]] Clock::time_point due() const { return due_; }
   void print_if_due();
 

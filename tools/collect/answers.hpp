@@ -9,17 +9,17 @@
 
 namespace wherry::tools {
 
-/// The collector's answers to the shipper. Success is reported by the dozen: an answer per small file would wake the
-/// shipper per small file.
+/// The collector's answers to the shipper. Success is reported in batches: an answer per small file would wake the
+/// shipper for each file.
 class Answers {
  public:
   explicit Answers(Channel& channel) : channel_(channel) {}
 
-  /// `id`, and everything before it that was not refused, is stored.
+  /// Reports that all paths up to `id` that were not refused are stored.
   void stored(std::uint64_t id);
-  /// At once: the shipper may be sending gigabytes of it.
+  /// Reports a refusal at once, because the shipper may be sending gigabytes of the file.
   void refused(std::uint64_t id, int error, std::string_view path, std::string_view message);
-  /// The last answer. No message: all went well.
+  /// Sends the last answer. An empty message means success.
   void summary(std::uint64_t id, int error, std::string_view message);
 
  private:

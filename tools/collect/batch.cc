@@ -8,7 +8,7 @@
 namespace wherry::tools {
 namespace {
 
-// A flush takes a disk some milliseconds beside the time for the data; in that time about so much arrives.
+// A flush takes a disk a few milliseconds in addition to the time for the data. About this much arrives in that time.
 constexpr std::size_t kFiles = 256;
 constexpr std::uint64_t kBytes = 64 << 20;
 
@@ -43,7 +43,7 @@ void Batch::settle(const Named& named, const Refused& refused) {
       file.content.reset();
       named(file);
     } catch (const Refusal& refusal) {
-      file.content.reset();  // Its disk space is given back before anything else: other files may need it.
+      file.content.reset();  // Frees its disk space first, because other files may need it.
       refused(file, refusal);
     }
   }

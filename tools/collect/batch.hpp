@@ -12,7 +12,7 @@
 
 namespace wherry::tools {
 
-/// Files of one session that have arrived and wait for their names: they share the flush that makes them durable.
+/// The files of one session that have arrived and have no names yet. They share the flush that makes them durable.
 class Batch {
  public:
   struct Arrived {
@@ -29,13 +29,13 @@ class Batch {
   void add(Arrived file);
 
   [[nodiscard]] bool empty() const { return files_.empty(); }
-  /// It is time for `settle`: a larger batch would not be faster, or descriptors are short.
+  /// True when `settle` is due: a larger batch would not be faster, or descriptors are scarce.
   [[nodiscard]] bool full() const;
-  /// Whether one of them will be called `path`.
+  /// Whether one of the files will get the name `path`.
   [[nodiscard]] bool holds(std::string_view path) const;
 
-  /// Waits until all are durable, if the destination is to be, and gives them their names in the order they came. Each
-  /// is told to one of the two, after its descriptor was closed.
+  /// Waits until all files are durable, if the destination is, and gives them their names in the order of arrival.
+  /// Calls `named` or `refused` for each file, after its descriptor was closed.
   void settle(const Named& named, const Refused& refused);
 
  private:

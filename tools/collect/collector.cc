@@ -53,7 +53,7 @@ CollectReport Collector::run() {
     }
     reap();
     if (wants_more()) accept_waiting();
-    // A shipper that comes too late is refused at once.
+    // A late shipper is refused at once.
     if (options_.expect != 0 && came_ >= options_.expect) listener_.reset();
   }
   reap();
@@ -69,7 +69,7 @@ bool Collector::wants_more() const {
 
 bool Collector::finished() const { return options_.expect != 0 && gone_ >= options_.expect; }
 
-// Returns false when the collector is told to stop.
+// Returns false after SIGINT or SIGTERM.
 bool Collector::wait() {
   std::array<pollfd, 3> wanted{{{signals_.get(), POLLIN, 0},
                                 {session_done_.get(), POLLIN, 0},
@@ -90,8 +90,8 @@ void Collector::accept_waiting() {
       start(std::move(channel));
     }
   } catch (const std::exception& error) {
-    // One connection that cannot be had is no reason to leave the others. It may wait to be asked for again at once,
-    // when descriptors or threads are short: then only time helps.
+    // A failed accept does not end the other sessions. If descriptors or threads are scarce, the connection stays
+    // pending and the accept fails again at once, so this pauses.
     if (error.what() != last_accept_error_) log(error.what());
     last_accept_error_ = error.what();
     ::poll(nullptr, 0, kAcceptPauseMs);
@@ -107,7 +107,7 @@ void Collector::start(std::unique_ptr<Channel> channel) {
       session.report = Session(*session.channel, destination_, totals_, warn).run();
       session.done = true;
       const std::uint64_t one = 1;
-      if (::write(session_done_.get(), &one, sizeof one) < 0) return;  // already as full as can be: it will be read
+      if (::write(session_done_.get(), &one, sizeof one) < 0) return;  // the counter is full, so it will be read
     });
   } catch (...) {
     running_.pop_back();
@@ -131,7 +131,8 @@ void Collector::reap() {
   }
 }
 
-// A collector runs for days, and its messages go to a file: each says when. From any thread.
+// Prints a message with the time, because a collector may run for days and log to a file. May be called from any
+// thread.
 void Collector::log(const std::string& text) {
   const auto now = std::time(nullptr);
   progress_->message(fmt::format("wherry collect: {:%FT%T%z} {}", fmt::localtime(now), text));

@@ -18,15 +18,15 @@ namespace wherry::tools {
 struct CollectOptions {
   std::string listen = "wherry://*:2000";
   std::string into;
-  std::uint64_t expect = 0;     ///< end after that many shippers have come and gone; 0: end when told
-  std::uint64_t at_once = 512;  ///< shippers served at once; more wait until one is done
-  bool no_sync = false;         ///< files get their names without having reached the disk
+  std::uint64_t expect = 0;     ///< end after this many shippers; 0: end on a signal
+  std::uint64_t at_once = 512;  ///< shippers served at the same time; further ones wait
+  bool no_sync = false;         ///< files get their names before they have reached the disk
   bool json = false;
   bool quiet = false;
 };
 
-/// Accepts shippers and serves each in a thread of its own, until it has served as many as it expects, or is told to
-/// stop by SIGINT or SIGTERM.
+/// Accepts shippers and serves each in its own thread, until it has served the expected number, or receives SIGINT or
+/// SIGTERM.
 class Collector {
  public:
   explicit Collector(CollectOptions options);

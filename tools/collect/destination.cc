@@ -19,7 +19,7 @@ constexpr int kOpenRoot = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr std::size_t kOpenDirectories = 1024;
 constexpr std::size_t kPendingFiles = 16384;
 
-// EINVAL: a file system on which nothing of the kind can be asked for, as dd takes it.
+// EINVAL: the file system does not support fsync; it is ignored, as dd does.
 int flush(int directory) { return directory < 0 || (::fsync(directory) != 0 && errno != EINVAL) ? errno : 0; }
 
 UniqueFd open_root(const std::string& path, bool durable) {
@@ -30,7 +30,7 @@ UniqueFd open_root(const std::string& path, bool durable) {
   UniqueFd root(::open(path.c_str(), kOpenRoot));
   if (!root.valid()) throw Error(errno, "open directory", path, "choose another --into");
   if (!made || !durable) return root;
-  // One that may be written in and not be read cannot be asked.
+  // A parent directory that may be written but not read cannot be flushed.
   const UniqueFd parent(::openat(root.get(), "..", kOpenRoot));
   if (const int error = parent.valid() ? flush(parent.get()) : 0; error != 0) {
     throw Error(error, "flush the directory above", path, "choose another --into, or make it beforehand");
@@ -38,7 +38,7 @@ UniqueFd open_root(const std::string& path, bool durable) {
   return root;
 }
 
-// Most of the descriptors are the shippers'.
+// Most descriptors are used for the shippers.
 std::size_t share_of_descriptors(std::size_t most) {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
@@ -50,13 +50,13 @@ std::size_t share_of_descriptors(std::size_t most) {
 Destination::Destination(std::string path, bool durable)
     : path_(std::move(path)),
       durable_(durable),
-      // Each may hold the directory that it lies in, too.
+      // Each pending file may also keep its directory open.
       most_pending_files_(static_cast<std::int64_t>(share_of_descriptors(2 * kPendingFiles) / 2)),
       open_(open_root(path_, durable), share_of_descriptors(kOpenDirectories)) {}
 
 std::vector<Failure> Destination::shipper_left() {
   const auto open = [this](std::string_view path) {
-    // From here on a directory that is opened must be touched again, so none may stay open unnoticed.
+    // A directory that is opened from now on must be touched again, so no cached one may stay open.
     open_.forget();
     return open_.open_existing(path);
   };
@@ -65,8 +65,8 @@ std::vector<Failure> Destination::shipper_left() {
 }
 
 OpenDirectories::Directory Destination::make_directory(std::string_view path, std::uint32_t mode, timespec mtime) {
-  // Made with its own mode at once, so that what is private is never open; but this process must be able to store in
-  // it.
+  // Created with its own mode at once, so that private content is never accessible to others. But this process must be
+  // able to store in it.
   const Place where = place(path);
   if (::mkdirat(where.directory->get(), where.name.c_str(), (mode & kPermissions) | S_IRWXU) != 0 && errno != EEXIST) {
     throw Refusal(errno);

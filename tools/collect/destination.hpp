@@ -12,39 +12,41 @@
 
 namespace wherry::tools {
 
-/// A checked path, split where it has its last name.
+/// A checked path, split into the directory and the last component.
 struct Place {
   OpenDirectories::Directory directory;
   std::string name;
 };
 
-/// The directory that everything is stored below; one for all shippers. All calls from any thread.
+/// The directory that contains all stored files; one for all shippers. Threads: any call from any thread.
 class Destination {
  public:
-  /// Opens `path`, making it if it is missing. Throws wherry::Error. Removes what dead collectors left there.
+  /// Opens `path`, and creates it if it is missing. Removes the leftovers of dead collectors there. Throws
+  /// wherry::Error.
   Destination(std::string path, bool durable);
   Destination(const Destination&) = delete;
   Destination& operator=(const Destination&) = delete;
 
   [[nodiscard]] const std::string& path() const { return path_; }
 
-  /// A shipper came: modes and times of directories are left open until it left.
+  /// Begins a session: modes and times of directories stay open until it ends.
   void shipper_came() { directories_.enter(); }
-  /// A shipper left. If it was the last, gives all directories their mode and time; returns what failed.
+  /// Ends a session. After the last one, sets the mode and time of all directories. Returns the failures.
   std::vector<Failure> shipper_left();
 
-  /// Makes the directory `path`, which will have this mode and time in the end, and returns the one that it lies in.
-  /// Throws Refusal.
+  /// Makes the directory `path`, which will get this mode and time in the end. Returns its parent directory. Throws
+  /// Refusal.
   OpenDirectories::Directory make_directory(std::string_view path, std::uint32_t mode, timespec mtime);
-  /// Checks `path`, and opens the directory that it lies in. Throws Refusal.
+  /// Checks `path`, and opens its parent directory. Throws Refusal.
   Place place(std::string_view path);
-  /// Waits until the names in `path` have reached the disk; empty: the destination itself. Returns 0 or an errno value.
+  /// Waits until the names in `path` have reached the disk; empty: those in the destination itself. Returns 0 or an
+  /// errno value.
   [[nodiscard]] int flush_directory(std::string_view path) const;
 
-  /// False: files get their names without having reached the disk.
+  /// False: files get their names before they have reached the disk.
   [[nodiscard]] bool durable() const { return durable_; }
 
-  /// Counts the files that are open and have no name yet. So many are a reason to give some of them their names.
+  /// True if so many files are open without a name that some of them should get their names now.
   [[nodiscard]] bool crowded() const { return pending_files_.load(std::memory_order_relaxed) >= most_pending_files_; }
   void pending_file_came() { pending_files_.fetch_add(1, std::memory_order_relaxed); }
   void pending_file_left() { pending_files_.fetch_sub(1, std::memory_order_relaxed); }

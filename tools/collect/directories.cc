@@ -16,7 +16,7 @@ namespace {
 constexpr mode_t kModeBits = 07777;
 constexpr timespec kTimeAsItIs{0, UTIME_OMIT};
 
-// Also of a descriptor that only names (O_PATH), which fchmod does not take.
+// Also works for an O_PATH descriptor, which fchmod refuses.
 bool change_mode(int descriptor, mode_t mode) {
   if (::fchmod(descriptor, mode) == 0) return true;
   return errno == EBADF && ::chmod(fmt::format("/proc/self/fd/{}", descriptor).c_str(), mode) == 0;
@@ -46,7 +46,7 @@ std::vector<Failure> Directories::leave(const Open& open, const Settled& settled
     if (error == 0) error = settled(directory.get());
     if (error != 0) failures.push_back({path, "setting its mode and time: " + std::system_category().message(error)});
   }
-  // A mode that no shipper announced may be changed by its owner before the next shipper comes.
+  // Forgets modes that no shipper announced, because the owner may change them before the next shipper.
   std::erase_if(wanted_, [](const auto& entry) { return entry.second.mtime.tv_nsec == UTIME_OMIT; });
   if (settled_.size() >= kRemembered) settled_.clear();
   settled_.merge(std::exchange(wanted_, {}));

@@ -16,35 +16,38 @@
 
 namespace wherry::tools {
 
-/// A path and why it could not be done.
+/// A path, and why it failed.
 struct Failure {
   std::string path;
   std::string error;
 };
 
-/// The modes and times that directories shall have in the end. They cannot be set when a directory is made: a file
-/// stored in it later changes its time, and may not be stored at all if its mode forbids writing. So they are set when
-/// no shipper is left that could store something, deepest first; the latest are remembered, and set again after a
-/// later shipper has stored something there. A directory that was there before and denies its owner access is opened to
-/// the owner meanwhile, as rsync does. All calls from any thread.
+/// The final modes and times of directories.
+///
+/// They cannot be set when a directory is made. A file stored later changes the directory's time, and a mode without
+/// write permission prevents it. So they are set when no shipper is left that could store anything, deepest first. The
+/// latest ones are remembered, and set again after a later shipper has stored something there. If an existing directory
+/// denies access to its owner, the owner gets access meanwhile, as with rsync.
+///
+/// Threads: any call from any thread.
 class Directories {
  public:
-  /// Opens a directory below the destination by path; invalid when that fails, with errno set.
+  /// Opens a directory below the destination by path. Invalid on failure, with errno set.
   using Open = std::function<UniqueFd(std::string_view path)>;
-  /// Is given each directory that has its mode and time now; returns 0, or why that failed.
+  /// Called for each directory that has got its mode and time. Returns 0 or an errno value.
   using Settled = std::function<int(int descriptor)>;
 
-  /// A shipper came: nothing is settled until it left.
+  /// Begins a session: no directory is settled until it ends.
   void enter();
-  /// A shipper left. If it was the last, settles everything and returns what failed.
+  /// Ends a session. After the last one, settles all directories and returns the failures.
   std::vector<Failure> leave(const Open& open, const Settled& settled);
 
-  /// `path` shall have this mode and time.
+  /// Sets the final mode and time of `path`.
   void announce(std::string_view path, std::uint32_t mode, timespec mtime);
-  /// Something is about to be stored in `path`, which is open as `descriptor` (O_PATH will do). Its time will be set
-  /// again. If its mode was settled, or if this process may not store in it, the owner gets all permissions until the
-  /// directory is settled; its mode then is the announced one, or else the one found here. If that is not permitted,
-  /// the call that stores reports why.
+  /// Prepares `path`, which is open as `descriptor` (also with O_PATH), for storing an entry. Its time will be set
+  /// again. If its mode was settled, or if this process may not store in it, the owner gets all permissions until it is
+  /// settled. Its mode then is the announced one, or else the one found here. If that change is not permitted, the call
+  /// that stores reports the error.
   void touch(std::string_view path, int descriptor);
 
  private:
@@ -53,10 +56,10 @@ class Directories {
     timespec mtime;  // UTIME_OMIT: not announced
   };
 
-  // Settled directories that are remembered: one that is stored in later is settled again.
+  // The number of settled directories that are remembered. A remembered directory is settled again after a later store.
   static constexpr std::size_t kRemembered = 1 << 16;
 
-  // Ordered by path: walked backwards, what is inside a directory comes before the directory.
+  // Ordered by path: in reverse order, the content of a directory comes before the directory.
   using ByPath = std::map<std::string, Wanted, std::less<>>;
 
   std::mutex mutex_;

@@ -16,8 +16,8 @@
 namespace wherry::tools {
 namespace {
 
-// Whether syncfs writes data and names of all that was stored here, and sync_file_range tells what became of a file's.
-// Neither is so where another program or file system lies behind it, such as FUSE, CIFS, 9P and overlay.
+// Whether syncfs flushes all data and names stored here, and sync_file_range reports a file's write errors. False for
+// file systems that have another program or file system behind them, such as FUSE, CIFS, 9P and overlay.
 bool hears_of_syncfs(int directory) {
   struct statfs status{};
   if (::fstatfs(directory, &status) != 0) return false;
@@ -35,8 +35,8 @@ bool hears_of_syncfs(int directory) {
   }
 }
 
-// Sandboxes, and kernels that imitate Linux, may have neither call. Both are asked for nothing: a directory has no data
-// of its own, and no file system is open as -1.
+// Sandboxes, and kernels that imitate Linux, may lack both calls. Both are tried without effect: a directory has no
+// data to flush, and -1 is no descriptor.
 bool has_sync_calls(int directory) {
   return ::sync_file_range(directory, 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE) == 0 && ::syncfs(-1) != 0 && errno == EBADF;
 }
@@ -76,7 +76,7 @@ void FileSystem::end_staging() {
 
 int FileSystem::flush() {
   std::unique_lock lock(flush_mutex_);
-  // One that is under way may have passed by what the caller did since.
+  // A flush that has begun may have missed the caller's last changes.
   const std::uint64_t needed = begun_ + 1;
   while (ended_ < needed) {
     if (flushing_) {
@@ -123,7 +123,7 @@ void FileSystems::end_staging() {
 FileSystems::Mount FileSystems::mount_of(int descriptor) {
   struct statx status{};
   if (::statx(descriptor, "", AT_EMPTY_PATH, STATX_MNT_ID, &status) != 0) throw Refusal(errno);
-  // Before Linux 5.8 the number of the mount is not told.
+  // Before Linux 5.8 statx does not return the mount number.
   const std::uint64_t mount = (status.stx_mask & STATX_MNT_ID) != 0 ? status.stx_mnt_id : 0;
   return {makedev(status.stx_dev_major, status.stx_dev_minor), mount};
 }

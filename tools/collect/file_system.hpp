@@ -15,35 +15,35 @@
 
 namespace wherry::tools {
 
-/// Whether `flush` may not reach all that lies behind this directory's file system (FUSE, CIFS, 9P, overlay, and what
-/// is not known), or the system lacks the calls to make it, or to tell what became of one file.
+/// Whether each file needs its own fsync. True if a flush may not reach the storage behind this directory's file system
+/// (FUSE, CIFS, 9P, overlay, and unknown ones). Also true if the system lacks syncfs or sync_file_range.
 bool must_flush_each(int directory);
 
-/// One of the file systems at and below the destination, as it is mounted there: neither a rename nor a flush goes
-/// beyond it. All calls from any thread.
+/// One mounted file system at or below the destination. Renames and flushes do not cross its borders. Threads: any call
+/// from any thread.
 class FileSystem {
  public:
-  /// `top`: the highest directory below the destination that lies on it.
+  /// `top`: the highest directory of this file system at or below the destination.
   explicit FileSystem(UniqueFd top);
 
-  /// False once an unnamed temporary file (O_TMPFILE) proved impossible here.
+  /// False after an attempt to create an unnamed temporary file (O_TMPFILE) failed here.
   [[nodiscard]] bool unnamed_files() const { return unnamed_files_.load(std::memory_order_relaxed); }
   void no_unnamed_files() { unnamed_files_.store(false, std::memory_order_relaxed); }
 
-  /// `directory`, which lies on it, was opened. The first in which this process may store is where files wait, if it
-  /// may not store in `top`.
+  /// Reports an opened directory of this file system. If this process may not store in `top`, the staging directory is
+  /// made in the first reported directory where it may.
   void offer(int directory);
-  /// Made when first needed. Throws Refusal.
+  /// The staging directory, made on first use. Throws Refusal.
   Staging& staging();
-  /// Removes it, while no file waits in it: what follows leaves the directory's time as it is. Directories below `top`
-  /// are offered again afterwards: settled, one may be closed to this process.
+  /// Removes the staging directory, in which no file may wait. Later calls then do not change its parent's time.
+  /// Directories below `top` are reported again afterwards, because settling may have closed one to this process.
   void end_staging();
 
-  /// Everything done here before the call has reached the disk when it returns, and will survive a power failure; but
-  /// see `each_file_flushed`. Threads that call at once share flushes. Returns 0 or an errno value, which may be owed
-  /// to another program's files; such a one is returned once.
+  /// Flushes the file system: all earlier changes then survive a power failure, except as `each_file_flushed` says.
+  /// Concurrent calls share flushes. Returns 0 or an errno value. The error may concern another program's files; such
+  /// an error is returned once.
   int flush();
-  /// Each file, and each directory that got a name, needs an fsync of its own: see must_flush_each.
+  /// True if each file, and each directory with a new name, needs its own fsync: see must_flush_each.
   [[nodiscard]] bool each_file_flushed() const { return each_file_flushed_; }
 
  private:
@@ -52,7 +52,7 @@ class FileSystem {
   bool each_file_flushed_;
   bool top_stages_;
   std::mutex staging_mutex_;
-  UniqueFd lower_;  // where files wait if not in top_; invalid until one was offered
+  UniqueFd lower_;  // where files are staged if not in top_; invalid until one was offered
   std::optional<Staging> staging_;
 
   std::mutex flush_mutex_;
@@ -60,19 +60,19 @@ class FileSystem {
   bool flushing_ = false;
   std::uint64_t begun_ = 0;  // flushes
   std::uint64_t ended_ = 0;
-  std::uint64_t failed_ = 0;  // the last flush that did
-  int error_ = 0;             // of that
+  std::uint64_t failed_ = 0;  // the number of the last flush that failed
+  int error_ = 0;             // of that flush
 };
 
-/// The file systems in use, each once. All calls from any thread.
+/// The file systems in use, each once. Threads: any call from any thread.
 class FileSystems {
  public:
-  /// The one that the directory open as `descriptor` lies on. Throws Refusal.
+  /// The file system of the directory open as `descriptor`. Throws Refusal.
   std::shared_ptr<FileSystem> of(int descriptor);
   void end_staging();
 
  private:
-  // Two mounts of one file system count as two: they cannot be renamed between.
+  // Two mounts of one file system are two, because rename does not work between them.
   struct Mount {
     std::uint64_t device;
     std::uint64_t mount;

@@ -19,7 +19,7 @@ namespace {
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr int kNameDirectory = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
-// Takes the first component off `path`.
+// Removes the first component from `path`, and returns it.
 std::string next_component(std::string_view& path) {
   const std::size_t slash = path.find('/');
   std::string first(path.substr(0, slash));
@@ -27,7 +27,7 @@ std::string next_component(std::string_view& path) {
   return first;
 }
 
-// One call, however deep it lies; never through a symbolic link.
+// Opens a directory at any depth with one call, and never through a symbolic link.
 UniqueFd open_at_once(int root, const std::string& path) {
   open_how how{};
   how.flags = kOpenDirectory;
@@ -35,7 +35,7 @@ UniqueFd open_at_once(int root, const std::string& path) {
   return UniqueFd(static_cast<int>(::syscall(SYS_openat2, root, path.c_str(), &how, sizeof how)));
 }
 
-// The kernel says "not a directory" for a symbolic link as well; the refusal says which.
+// Throws a Refusal. The kernel reports a symbolic link as "not a directory" as well, so this finds out which it is.
 [[noreturn]] void refuse_component(int parent, const std::string& name, int error) {
   struct stat found{};
   if (::fstatat(parent, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -76,7 +76,7 @@ OpenDirectories::OpenDirectories(UniqueFd root, std::size_t capacity) : capacity
 UniqueFd OpenDirectories::open_existing(std::string_view path) const {
   UniqueFd directory = open_at_once(root_->get(), path.empty() ? "." : std::string(path));
   if (directory.valid() || errno == ENOENT) return directory;
-  // Linux before 5.6 has no such call, and a sandbox may refuse it.
+  // Linux before 5.6 has no openat2, and a sandbox may refuse it.
   directory = UniqueFd(::openat(root_->get(), ".", kOpenDirectory));
   while (directory.valid() && !path.empty()) {
     directory = UniqueFd(::openat(directory.get(), next_component(path).c_str(), kOpenDirectory));
@@ -99,7 +99,7 @@ OpenDirectories::Directory OpenDirectories::find(std::string_view path) {
   return found->second->directory;
 }
 
-// What is open of the directories that lead to `path`, and the length of its path.
+// Returns the deepest open directory on the way to `path`, and the length of its path.
 std::pair<OpenDirectories::Directory, std::size_t> OpenDirectories::find_deepest(std::string_view path) {
   for (std::size_t length = path.size(); length > 0;) {
     if (Directory known = find(path.substr(0, length))) return {std::move(known), length};

@@ -17,8 +17,8 @@
 
 namespace wherry::tools {
 
-/// Throws Refusal unless `path` is a plain relative path: no empty, "." or ".." component, no NUL, nothing absolute,
-/// nothing that has the collectors' own names.
+/// Throws Refusal unless `path` is a plain relative path: no empty, "." or ".." component, no NUL, not absolute, and no
+/// component with the collectors' own prefix.
 void check_path(std::string_view path);
 
 /// A directory at or below the destination, open.
@@ -29,9 +29,9 @@ struct OpenDirectory {
   [[nodiscard]] int get() const { return descriptor.get(); }
 };
 
-/// Opens, and makes, directories below the destination, component by component and never through a symbolic link. Keeps
-/// the latest open, for all shippers together: they work on one tree, and a file costs no walk when its directory is
-/// open. All calls from any thread.
+/// Opens and creates directories below the destination, component by component, and never through a symbolic link.
+/// Keeps the latest ones open for all shippers together. Shippers work on one tree, so a file needs no path walk if its
+/// directory is open. Threads: any call from any thread.
 class OpenDirectories {
  public:
   using Directory = std::shared_ptr<const OpenDirectory>;
@@ -40,10 +40,11 @@ class OpenDirectories {
 
   [[nodiscard]] const Directory& root() const { return root_; }
 
-  /// The directory `path`, which must have passed check_path; empty: the destination itself. Makes what is missing.
-  /// However deep it lies, no more than two directories are open beside those that are kept.
-  /// @param opened  is called with the path and a descriptor of each directory on the way that was not in the cache,
-  ///                before anything is done in it; O_PATH where reading is denied, which `opened` may change
+  /// Opens the directory `path`, which must have passed check_path; empty: the destination itself. Creates missing
+  /// directories. At any depth, at most two directories are open in addition to those that are kept.
+  /// @param opened  called with the path and a descriptor of each directory on the way that was not in the cache,
+  /// before
+  ///                it is used. The descriptor is O_PATH if reading is denied, which `opened` may change
   /// Throws Refusal.
   template <class OnOpened>
   Directory enter(std::string_view path, OnOpened&& opened) {
@@ -61,10 +62,11 @@ class OpenDirectories {
     return directory;
   }
 
-  /// Opens what exists, empty: the destination itself; invalid with errno set if it does not. Not kept.
+  /// Opens an existing directory (empty: the destination itself), without keeping it open. Invalid on failure, with
+  /// errno set.
   [[nodiscard]] UniqueFd open_existing(std::string_view path) const;
 
-  /// Closes all that are not in use, and removes staging directories. No file may be under way.
+  /// Closes all directories that are not in use, and removes staging directories. No file may be pending.
   void forget();
 
  private:
@@ -83,7 +85,7 @@ class OpenDirectories {
   Directory root_;
   std::size_t capacity_;
   std::mutex mutex_;
-  std::list<Entry> latest_;                                                 // the latest used first
+  std::list<Entry> latest_;                                                 // most recently used first
   std::unordered_map<std::string_view, std::list<Entry>::iterator> index_;  // its keys are the entries' paths
 };
 

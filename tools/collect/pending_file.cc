@@ -14,9 +14,9 @@
 namespace wherry::tools {
 namespace {
 
-constexpr std::uint64_t kWriteBack = 8 << 20;  // bytes; enough to keep a disk busy while the next arrive
+constexpr std::uint64_t kWriteBack = 8 << 20;  // bytes; enough to keep a disk busy while the next bytes arrive
 
-// The kernel's errors for a filesystem without unnamed files.
+// The errors of a filesystem without unnamed files.
 bool means_unsupported(int error) { return error == EOPNOTSUPP || error == EISDIR || error == EINVAL; }
 
 }  // namespace
@@ -60,7 +60,7 @@ void PendingFile::write(std::span<const std::byte> bytes, std::uint64_t offset) 
   if (destination_.durable() && end_ - written_back_ >= kWriteBack) start_writing_back();
 }
 
-// So that the flush finds little to do. Whether it works is seen then.
+// Starts write-back early, so that the later flush is short. Errors are reported by the flush.
 void PendingFile::start_writing_back() {
   ::sync_file_range(file_.get(), static_cast<off64_t>(written_back_), static_cast<off64_t>(end_ - written_back_),
                     SYNC_FILE_RANGE_WRITE);
@@ -68,22 +68,22 @@ void PendingFile::start_writing_back() {
 }
 
 void PendingFile::complete(std::uint64_t length, std::uint32_t mode, timespec mtime) {
-  // A hole at the end has no data that would have made it.
+  // A hole at the end has no data that would extend the file.
   if (length != end_ && ::ftruncate(file_.get(), static_cast<off_t>(length)) != 0) throw Refusal(errno);
   const timespec times[2] = {{0, UTIME_OMIT}, mtime};
   if (::fchmod(file_.get(), mode & kPermissions) != 0 || ::futimens(file_.get(), times) != 0) throw Refusal(errno);
 }
 
 void PendingFile::check_flushed(int flush_error) {
-  // A flush that failed may have done so for another file: this one is asked for itself.
+  // A flush may have failed because of another file, so this one is synced separately.
   const bool asked = flush_error != 0 || file_system().each_file_flushed();
   const int result = asked ? ::fsync(file_.get()) : ::sync_file_range(file_.get(), 0, 0, SYNC_FILE_RANGE_WAIT_BEFORE);
-  // EINVAL: a file system on which nothing of the kind can be asked for, as dd takes it.
+  // EINVAL: the file system does not support fsync; it is ignored, as dd does.
   if (result != 0 && errno != EINVAL) throw Refusal(errno);
 }
 
-// NFS, CIFS and FUSE may report a full disk here and nowhere else, at the close of any descriptor of the file. What
-// has a name needs none any more; file systems that flush by themselves and have unnamed files report nothing.
+// NFS, CIFS and FUSE may report a full disk only when a descriptor of the file is closed. A staged file has a name, so
+// its descriptor is not needed any more. File systems with syncfs and unnamed files report no errors at a close.
 void PendingFile::check_close() {
   if (staging_ == nullptr && !file_system().each_file_flushed()) return;
   const int closed = staging_ != nullptr ? file_.release() : ::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0);
@@ -96,8 +96,7 @@ void PendingFile::give_name() {
   const std::string self = fmt::format("/proc/self/fd/{}", file_.get());
   if (::linkat(AT_FDCWD, self.c_str(), place_.directory->get(), place_.name.c_str(), AT_SYMLINK_FOLLOW) == 0) return;
   if (errno != EEXIST) throw Refusal(errno);
-  // The name is taken. Only a rename replaces it without a moment in which neither file has it, and only a file with a
-  // name can be renamed.
+  // The name is taken. Only rename replaces it atomically, and only a file with a name can be renamed.
   Staging& staging = file_system().staging();
   const std::string name = staging.new_name();
   if (::linkat(AT_FDCWD, self.c_str(), staging.get(), name.c_str(), AT_SYMLINK_FOLLOW) != 0) throw Refusal(errno);

@@ -12,8 +12,8 @@
 
 namespace wherry::tools {
 
-/// A file that has no name yet. Destroyed before `give_name` succeeded, it leaves nothing behind; if this process dies,
-/// the kernel removes it (an unnamed file), or the next collector does (a file in a staging directory).
+/// A file that has no name yet. If it is destroyed before `give_name` succeeded, it leaves no trace. If this process
+/// dies, the kernel removes an unnamed file, and the next collector removes a file in a staging directory.
 class PendingFile {
  public:
   /// Throws Refusal.
@@ -25,17 +25,17 @@ class PendingFile {
   /// Throws Refusal (a full disk, a file size limit, ...).
   void write(std::span<const std::byte> bytes, std::uint64_t offset);
 
-  /// Gives it its length, mode and time. Nothing is written afterwards. Throws Refusal.
+  /// Sets the length, mode and time. No write may follow. Throws Refusal.
   void complete(std::uint64_t length, std::uint32_t mode, timespec mtime);
 
   [[nodiscard]] FileSystem& file_system() const { return *place_.directory->file_system; }
 
-  /// After the file system was flushed: throws Refusal if this file did not reach the disk.
-  /// @param flush_error  what FileSystem::flush returned
+  /// Call it after the file system was flushed: throws Refusal if this file did not reach the disk.
+  /// @param flush_error  the result of FileSystem::flush
   void check_flushed(int flush_error);
 
-  /// Gives it its name, replacing a file or symbolic link that had it. Throws Refusal: that, or what the file system
-  /// has to say at a close.
+  /// Gives the file its name, and replaces a file or symbolic link of that name. Throws Refusal on failure, also for an
+  /// error that the file system reports at a close.
   void give_name();
 
  private:
@@ -48,10 +48,10 @@ class PendingFile {
   Destination& destination_;
   Place place_;
   UniqueFd file_;
-  Staging* staging_ = nullptr;  // where it has a name already; null: nowhere
+  Staging* staging_ = nullptr;  // the staging directory in which it has a name; null: none
   std::string staged_;          // that name
   std::uint64_t end_ = 0;
-  std::uint64_t written_back_ = 0;  // up to here the kernel was told to write to the disk
+  std::uint64_t written_back_ = 0;  // write-back to the disk was started up to this offset
 };
 
 }  // namespace wherry::tools

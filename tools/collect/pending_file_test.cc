@@ -32,7 +32,7 @@ std::size_t entries_in(const fs::path& path) {
 
 FileSystem& file_system_of(Destination& destination) { return *destination.place("x").directory->file_system; }
 
-// What waits in the staging directories of `into`; each also holds its lock.
+// The files in the staging directories of `into`; each directory also has its lock.
 std::size_t staged_in(const fs::path& into) {
   std::size_t count = 0;
   for (const auto& entry : fs::directory_iterator(into)) {
@@ -41,7 +41,7 @@ std::size_t staged_in(const fs::path& into) {
   return count;
 }
 
-// Everything holds for files without a name (O_TMPFILE) and, where a filesystem has none, for files in staging.
+// Runs all tests with unnamed files (O_TMPFILE) and, for filesystems without them, with staged files.
 class PendingFileTest : public testing::TestWithParam<bool> {
  protected:
   PendingFileTest() : destination_((root_.path() / "into").string(), true) {
@@ -110,7 +110,7 @@ TEST_P(PendingFileTest, ItsLengthMayEndInAHole) {
 INSTANTIATE_TEST_SUITE_P(AllKinds, PendingFileTest, testing::Bool(),
                          [](const auto& kind) { return kind.param ? "unnamed" : "staged"; });
 
-// As gVisor, WSL and the filters of containers refuse them.
+// Refuses the calls as gVisor, WSL and the seccomp filters of containers do.
 class RefusedSyncTest : public testing::TestWithParam<std::pair<long, int>> {};
 
 TEST_P(RefusedSyncTest, AFileIsFlushedWithoutThisCall) {

@@ -7,10 +7,10 @@
 
 namespace wherry::tools {
 
-/// The mode bits that the collector takes over. Not setuid and setgid: here the owner is another user.
+/// The mode bits that the collector keeps. Not setuid and setgid, because the owner here is another user.
 inline constexpr mode_t kPermissions = 01777;
 
-/// Whether this process may list the directory and make names in it. `directory` may be O_PATH. Sets errno if not.
+/// Whether this process may list the directory and create names in it. `directory` may be O_PATH. Sets errno if not.
 inline bool may_store(int directory) { return ::faccessat(directory, ".", R_OK | W_OK | X_OK, AT_EACCESS) == 0; }
 
 }  // namespace wherry::tools

@@ -6,11 +6,11 @@
 
 namespace wherry::tools {
 
-/// One thing cannot be stored; the session goes on. `what()` is the reason and what to do about it.
+/// One path cannot be stored; the session continues. `what()` is the reason and the advice.
 class Refusal : public std::runtime_error {
  public:
   /// @param error  an errno value
-  /// @param text   what it means here; empty: the system's words for the error
+  /// @param text   the reason; empty: the system's text for the error
   explicit Refusal(int error, const std::string& text = {})
       : std::runtime_error(text.empty() ? std::system_category().message(error) : text), error_(error) {}
 

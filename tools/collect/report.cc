@@ -49,7 +49,7 @@ json to_json(const PathCounts& paths) {
   return {{"all", paths.all()}, {"stored", paths.stored}, {"refused", paths.refused}, {"failed", paths.failed}};
 }
 
-/// A path or a reason in one line; a shipper decides how long they are.
+/// A path or a reason, shortened to one line. The shipper chooses its length.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMost = 200;
   return printable(text.size() <= kMost ? text : text.substr(0, kMost) + "...");
@@ -114,8 +114,8 @@ std::string ShipperReport::who() const {
 PathCounts ShipperReport::paths() const {
   PathCounts paths{.stored = stored.paths(), .refused = refused_paths, .failed = shipper_failures};
   const std::uint64_t settled = paths.stored + paths.refused;
-  // What a shipper could not read is known from its goodbye only. Without one, all that it began and that is neither
-  // stored nor refused is lost.
+  // The number of paths that a shipper could not read is known only from its goodbye. Without one, all paths that it
+  // began and that are neither stored nor refused are lost.
   if (!said_goodbye) paths.failed = begun_paths - std::min(begun_paths, settled);
   return paths;
 }

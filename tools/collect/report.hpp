@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The report of a collector at its end.
+// The report that a collector prints when it ends.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace wherry::tools {
 
-/// Counts of what was stored, per shipper.
+/// Counts of stored paths and bytes.
 struct Amounts {
   std::uint64_t files = 0;
   std::uint64_t directories = 0;
@@ -28,21 +28,21 @@ struct Amounts {
 
 /// How a session ended.
 enum class SessionEnd {
-  complete,     ///< everything that was shipped is stored
-  refused,      ///< it went to its end, but not everything could be shipped or stored
-  died,         ///< the shipper was gone before its goodbye
-  broken,       ///< it did not speak the protocol
-  interrupted,  ///< the collector was told to stop
+  complete,     ///< all shipped paths are stored
+  refused,      ///< the session was finished, but some paths could not be shipped or stored
+  died,         ///< the shipper ended before its goodbye
+  broken,       ///< the shipper broke the protocol
+  interrupted,  ///< the collector was stopped by a signal
 };
 inline constexpr std::array kSessionEnds{SessionEnd::complete, SessionEnd::refused, SessionEnd::died,
                                          SessionEnd::broken, SessionEnd::interrupted};
 const char* name_of(SessionEnd end);
 
-/// What became of paths that shippers began, or could not begin to, read: each is counted once.
+/// The outcome of paths that shippers began to read, or could not. Each path is counted once.
 struct PathCounts {
   std::uint64_t stored = 0;
   std::uint64_t refused = 0;
-  std::uint64_t failed = 0;  ///< could not be read by the shipper, or had not arrived when its session broke off
+  std::uint64_t failed = 0;  ///< not readable by the shipper, or not arrived when the session ended
 
   [[nodiscard]] std::uint64_t all() const { return stored + refused + failed; }
   PathCounts& operator+=(const PathCounts& other);
@@ -51,28 +51,28 @@ struct PathCounts {
 struct ShipperReport {
   std::string label;
   std::string address;
-  std::int64_t pid = 0;         ///< as the operating system says; 0: it does not vouch for the shipper
-  std::int64_t stated_pid = 0;  ///< as the shipper says; 0: unknown
+  std::int64_t pid = 0;         ///< from the operating system; 0: not vouched for
+  std::int64_t stated_pid = 0;  ///< the shipper's own statement; 0: unknown
   std::optional<std::uint32_t> node;
   SessionEnd end = SessionEnd::died;
   Amounts stored;
-  std::string incomplete_file;         ///< what it was in the middle of when it ended
-  std::string error;                   ///< why it ended so
-  std::vector<Failure> failures;       ///< what was refused or went wrong; the first kKeptFailures of them
-  std::uint64_t failure_count = 0;     ///< how many there were
-  std::uint64_t refused_paths = 0;     ///< of these, those of which nothing was stored
-  std::uint64_t begun_paths = 0;       ///< paths of which the shipper sent the beginning
-  bool said_goodbye = false;           ///< the shipper named all it had
-  std::uint64_t shipper_failures = 0;  ///< paths that the shipper itself could not read; known after its goodbye
+  std::string incomplete_file;         ///< the file that was being received when the session ended
+  std::string error;                   ///< the reason of the end
+  std::vector<Failure> failures;       ///< refusals and other failures; the first kKeptFailures
+  std::uint64_t failure_count = 0;     ///< the number of all failures
+  std::uint64_t refused_paths = 0;     ///< failures of paths that were not stored
+  std::uint64_t begun_paths = 0;       ///< paths that the shipper began to send
+  bool said_goodbye = false;           ///< the shipper sent its goodbye
+  std::uint64_t shipper_failures = 0;  ///< paths that the shipper could not read; known after its goodbye
 
-  static constexpr std::size_t kKeptFailures = 1000;  ///< a limit: no shipper can fill this process's memory with them
+  static constexpr std::size_t kKeptFailures = 1000;  ///< limits the memory that a shipper can use here
   static constexpr std::size_t kShownFailures = 5;    ///< in to_text()
 
   void add_failure(Failure failure);
   [[nodiscard]] PathCounts paths() const;
   /// "'label' (pid 12, node 1)".
   [[nodiscard]] std::string who() const;
-  /// One line: the shipper, how it ended, what was stored, and the first kShownFailures of what was refused.
+  /// Returns one line: the shipper, how its session ended, what was stored, and the first kShownFailures failures.
   [[nodiscard]] std::string to_text() const;
 };
 
@@ -84,19 +84,19 @@ struct LiveTotals {
   std::atomic<std::uint64_t> announced_bytes = 0;
 };
 
-/// Grows with the shippers up to a bound, however long the collector runs.
+/// The report of all sessions. Its size is bounded, however long the collector runs.
 struct CollectReport {
   std::string listen;
   std::string into;
   bool durable = true;
-  double seconds = 0;                   ///< from the first shipper's coming to the last one's going
-  bool interrupted = false;             ///< it was told to stop before all it expected had come
+  double seconds = 0;                   ///< from the start of the first session to the end of the last
+  bool interrupted = false;             ///< it was stopped before all expected shippers had finished
   std::vector<ShipperReport> shippers;  ///< the first kKeptComplete complete ones, and kKeptIncomplete others
-  std::uint64_t shippers_left_out = 0;  ///< and how many more there were
-  std::array<std::uint64_t, kSessionEnds.size()> ended{};  ///< how many of all ended in each way of kSessionEnds
+  std::uint64_t shippers_left_out = 0;  ///< the number of further sessions
+  std::array<std::uint64_t, kSessionEnds.size()> ended{};  ///< the number of sessions with each end of kSessionEnds
   Amounts stored;                                          ///< of all
   PathCounts paths;                                        ///< of all
-  std::vector<Failure> failures;                           ///< what concerns no single shipper
+  std::vector<Failure> failures;                           ///< failures that concern no single shipper
 
   static constexpr std::uint64_t kKeptComplete = 1000;
   static constexpr std::uint64_t kKeptIncomplete = 1000;

@@ -69,7 +69,7 @@ TEST(CollectReport, WhatWasStoredRefusedAndFailedIsAllThatThereWas) {
   EXPECT_EQ(json["paths"]["all"], 23);
 }
 
-/// A directory that gets no mode in the end is stored, and counts once.
+/// A directory whose final mode could not be set is stored, and counts once.
 TEST(CollectReport, AProblemWithWhatIsStoredIsNoPathMore) {
   ShipperReport shipper = session(SessionEnd::refused);
   shipper.said_goodbye = true;

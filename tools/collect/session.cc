@@ -21,12 +21,12 @@ using layout::ShipRecord;
 
 constexpr long kNanosecondsPerSecond = 1'000'000'000;
 
-// The shipper does not speak the protocol: nothing further it sends can be understood.
+// The shipper broke the protocol: its further records cannot be understood.
 struct ProtocolError : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
-// The shipper is gone without a goodbye.
+// The shipper ended without a goodbye.
 struct ShipperDied : std::runtime_error {
   using runtime_error::runtime_error;
 };
@@ -36,7 +36,7 @@ timespec mtime_of(const ShipRecord& record) {
   return {record.mtime_seconds, static_cast<long>(record.mtime_nanoseconds)};
 }
 
-// The path of the directory that `path` lies in; empty: the destination itself.
+// The path of the parent directory of `path`; empty: the destination itself.
 std::string_view parent_of(std::string_view path) {
   const std::size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
@@ -86,7 +86,7 @@ ShipperReport Session::run() noexcept {
 void Session::greet() {
   layout::ShipHello hello;
   read(std::as_writable_bytes(std::span(&hello, 1)));
-  if (hello.magic != layout::kShipMagic) throw ProtocolError("what connected is not 'wherry ship'");
+  if (hello.magic != layout::kShipMagic) throw ProtocolError("the peer is not 'wherry ship'");
   if (hello.version != layout::kShipVersion) {
     throw ProtocolError(
         fmt::format("it speaks version {} of the protocol and this collector version {}; use the same "
@@ -130,7 +130,7 @@ void Session::take(const ShipRecord& record) {
   throw ProtocolError(fmt::format("a record of the unknown kind {}", record.kind));
 }
 
-// The descriptors that are short may be those of the batch.
+// Tries again after a settle if descriptors are scarce, because the batch may hold them.
 template <class Open>
 auto Session::open_or_settle(Open open) {
   try {
@@ -142,7 +142,7 @@ auto Session::open_or_settle(Open open) {
   return open();
 }
 
-// A directory or a symbolic link: what is whole with its record.
+// Stores a directory or a symbolic link, which consist of one record.
 void Session::take_entry(const ShipRecord& record) {
   const std::uint64_t id = next_id(record);
   const std::string path = read_path(record);
@@ -191,7 +191,7 @@ void Session::begin_file(const ShipRecord& record) {
 void Session::take_data(const ShipRecord& record) {
   Incoming& file = incoming(record);
   if (record.length == 0 || record.length > layout::kShipMaxData) throw ProtocolError("a data record of wrong length");
-  // Written so that nothing can overflow.
+  // Written so that no sum can overflow.
   if (record.offset < file.position || record.offset > file.length || record.length > file.length - record.offset) {
     throw ProtocolError("data outside the file, or out of order");
   }
@@ -244,7 +244,7 @@ void Session::verify(const ShipRecord& record) {
   if (record.hash != hash_.value()) throw Refusal(EBADMSG, "its content changed on the way; ship it again");
 }
 
-// Files that have arrived do not wait for records that may never come.
+// Settles arrived files while no bytes arrive, so that they do not wait for records that may never come.
 void Session::settle_while_idle() {
   if (!batch_.empty() && channel_.peek(idle_).empty()) settle();
 }
@@ -279,7 +279,7 @@ void Session::goodbye(const ShipRecord& record) {
   report_.end = report_.failure_count + report_.shipper_failures == 0 ? SessionEnd::complete : SessionEnd::refused;
 }
 
-// Copies before anything is checked: the shipper can still write where the bytes arrived.
+// Copies the bytes before any check, because the shipper can still write where they arrived.
 void Session::read(std::span<std::byte> bytes) {
   while (!bytes.empty()) {
     settle_while_idle();
@@ -298,7 +298,7 @@ std::string Session::read_text(std::size_t bytes, std::size_t limit, const char*
 
 std::string Session::read_path(const ShipRecord& record) {
   std::string path = read_text(record.path_bytes, layout::kShipMaxPath, "path");
-  if (batch_.holds(path)) settle();  // the later of two things with one name replaces the earlier
+  if (batch_.holds(path)) settle();  // the later of two paths with one name replaces the earlier
   return path;
 }
 
@@ -313,7 +313,7 @@ Session::Incoming& Session::incoming(const ShipRecord& record) {
   return *file_;
 }
 
-// A name is made in `directory`, and perhaps in those above it.
+// Records that a name is made in `directory`, and perhaps in the directories above it.
 void Session::touch(const std::shared_ptr<FileSystem>& file_system, std::string_view directory) {
   if (std::find(touched_.begin(), touched_.end(), file_system) == touched_.end()) touched_.push_back(file_system);
   if (!file_system->each_file_flushed()) return;
@@ -327,7 +327,7 @@ void Session::tell_what_is_stored() {
   if (batch_.empty()) answers_.stored(done_id_);
 }
 
-// Its disk space is given back before anything else: other files may need it.
+// Refuses the current file. Frees its disk space first, because other files may need it.
 void Session::refuse_incoming(const Refusal& refusal) {
   file_->content.reset();
   refuse(file_->id, file_->path, refusal);
@@ -338,28 +338,28 @@ void Session::refuse(std::uint64_t id, const std::string& path, const Refusal& r
   report_failure(id, path, refusal);
 }
 
-// Also what goes wrong with a path that is stored, or with all of them.
+// Reports a failure; also one of a path that is stored, or of all paths.
 void Session::report_failure(std::uint64_t id, const std::string& path, const Refusal& refusal) {
   warn_(fmt::format("refused {} of {}: {}", printable(path), report_.who(), printable(refusal.what())));
   report_.add_failure({path, refusal.what()});
   try {
     answers_.refused(id, refusal.error(), path, refusal.what());
   } catch (const Error&) {
-    // It is gone, which the next receive reports.
+    // The shipper is gone; the next receive reports it.
   }
 }
 
-// Files that were whole when the session broke off are kept.
+// Keeps files that were complete when the session broke off.
 void Session::settle_what_arrived() noexcept {
   try {
     settle();
   } catch (const std::exception&) {
-    // The shipper cannot be told what was refused; the report says how the session ended.
+    // Refusals cannot be sent to the shipper any more; the report has the end of the session.
   }
 }
 
-// The directories are settled, and names durable, before the shipper hears that all is well. Settled, a directory may
-// be closed to this process.
+// Settles the directories and makes names durable before the summary is sent. A settled directory may be closed to this
+// process.
 void Session::leave() noexcept {
   try {
     flush_directories();
@@ -370,7 +370,7 @@ void Session::leave() noexcept {
     flush_file_systems();
     answers_.summary(done_id_, report_.error.empty() ? 0 : EPROTO, report_.error);
   } catch (const std::exception&) {
-    // The shipper that would read the summary is gone; the report says how the session ended.
+    // The shipper that would read the summary is gone; the report has the end of the session.
   }
 }
 
@@ -381,8 +381,8 @@ void Session::flush_directories() {
   }
 }
 
-// An error may be owed to another program's file, and is told once. One that concerns all, such as that of a journal
-// that was given up, comes again.
+// Flushes again after an error, which may concern another program's file and is then returned once. An error that
+// concerns all files, such as that of an aborted journal, returns again.
 void Session::flush_file_systems() {
   if (!destination_.durable()) return;
   for (const std::shared_ptr<FileSystem>& file_system : touched_) {

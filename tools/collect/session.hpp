@@ -20,30 +20,31 @@
 
 namespace wherry::tools {
 
-/// One shipper's session at the collector: reads its records and stores what they bring. Nothing that the shipper sends
-/// is trusted; nothing it does reaches beyond its own session.
+/// One shipper's session at the collector: reads its records and stores their paths. The shipper's data is not trusted,
+/// and cannot affect other sessions.
 class Session {
  public:
-  /// @param warn  is told of every refusal as it happens
+  /// @param warn  called for every refusal at once
   Session(Channel& channel, Destination& destination, LiveTotals& totals, std::function<void(const std::string&)> warn);
 
-  /// Serves the shipper to its end. Never throws.
+  /// Serves the shipper until its session ends. Never throws.
   ShipperReport run() noexcept;
 
  private:
-  // How long nothing arrives before what has arrived is settled: as long as it took to settle the batch before. A
-  // shipper that filled its ring and slept meanwhile gets that time to run and fill it again, however slow the disk is.
+  // The time without arriving bytes after which a batch is settled: the time that the last settle took, within these
+  // limits. A shipper that filled its ring and slept meanwhile gets that time to fill it again, however slow the disk
+  // is.
   static constexpr std::chrono::milliseconds kLeastIdle{20};
-  static constexpr std::chrono::milliseconds kMostIdle{1000};  // then files shall be seen to come
+  static constexpr std::chrono::milliseconds kMostIdle{1000};  // the longest time until arrived files become visible
 
-  // The file that records are arriving of. `content` is empty once it was refused: the rest is read and dropped.
+  // The file whose records are arriving. `content` is empty after a refusal: the rest is read and discarded.
   struct Incoming {
     std::uint64_t id;
     std::string path;
     std::uint32_t mode;
     timespec mtime;
-    std::uint64_t length;    // at most
-    bool length_known;       // before the end
+    std::uint64_t length;    // or the upper limit
+    bool length_known;       // before file_end
     std::uint64_t position;  // where the next data or hole begins
     std::uint64_t bytes;     // data so far
     std::unique_ptr<PendingFile> content;
@@ -92,11 +93,11 @@ class Session {
   ShipperReport report_;
   std::optional<Incoming> file_;
   Batch batch_;
-  std::vector<std::shared_ptr<FileSystem>> touched_;  // where names were made
-  std::set<std::string, std::less<>> named_in_;       // the directories, where each needs a flush of its own
-  std::chrono::milliseconds idle_ = kLeastIdle;       // so long nothing arrives before a batch is settled
-  std::uint64_t last_id_ = 0;                         // begun
-  std::uint64_t done_id_ = 0;                         // stored or refused, or in the batch
+  std::vector<std::shared_ptr<FileSystem>> touched_;  // file systems with new names
+  std::set<std::string, std::less<>> named_in_;       // directories with new names, if each needs its own flush
+  std::chrono::milliseconds idle_ = kLeastIdle;       // time without arriving bytes after which a batch is settled
+  std::uint64_t last_id_ = 0;                         // the last id that began
+  std::uint64_t done_id_ = 0;                         // stored, refused, or in the batch
 };
 
 }  // namespace wherry::tools

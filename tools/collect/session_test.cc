@@ -18,13 +18,13 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Of the disk below this program: how many flushes fail from now on, and how long each takes.
+// A simulated disk: the number of next flushes that fail, and the time that each flush takes.
 std::atomic<int> failing_flushes{0};
 std::atomic<std::chrono::milliseconds> flush_takes{0ms};
 
 }  // namespace
 
-// In place of the C library's, as disks that fail and disks that are slow are not to be had without a device driver.
+// Replaces the C library's function, because failing and slow disks need a device driver.
 extern "C" int syncfs(int descriptor) noexcept {
   if (descriptor >= 0) {
     std::this_thread::sleep_for(flush_takes.load());
@@ -44,7 +44,7 @@ using layout::ShipKind;
 using layout::ShipRecord;
 using layout::ShipResult;
 
-/// What a shipper says.
+/// The records that a shipper sends.
 class Records {
  public:
   Records() {
@@ -88,7 +88,7 @@ class Records {
   std::uint64_t id_ = 0;
 };
 
-/// The channel of a shipper that pauses at one place, or at every one: until it is waited for without a limit.
+/// The channel of a shipper that pauses at one record, or at each, until the collector waits for it without a limit.
 class PausingChannel final : public Channel {
  public:
   static constexpr std::size_t kEverywhere = SIZE_MAX;
@@ -112,7 +112,7 @@ class PausingChannel final : public Channel {
   [[nodiscard]] const ChannelPeer& peer() const override { return channel_.peer(); }
 
   [[nodiscard]] const std::vector<std::chrono::milliseconds>& limits() const { return limits_; }
-  /// What the collector answered: kind and identity.
+  /// The collector's answers: kind and id.
   [[nodiscard]] std::vector<std::pair<ShipAnswer, std::uint64_t>> answers() const {
     std::vector<std::pair<ShipAnswer, std::uint64_t>> found;
     for (std::span<const std::byte> rest = channel_.sent(); rest.size() >= sizeof(ShipResult);) {

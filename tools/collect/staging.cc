@@ -18,8 +18,8 @@ namespace {
 
 constexpr int kOpenStaging = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr const char* kLock = "lock";
-constexpr const char* kEnded = "ended";  // the lock of a directory that is being removed
-constexpr int kAttempts = 100;           // each lost to another collector that cleaned up at the same moment
+constexpr const char* kEnded = "ended";  // the name of the lock of a directory that is being removed
+constexpr int kAttempts = 100;           // each attempt lost to another collector that cleaned up at the same moment
 
 std::string random_name() {
   std::uint64_t words[2] = {};
@@ -31,14 +31,14 @@ bool is_private(const struct stat& status) { return S_ISDIR(status.st_mode) && (
 
 template <class Visit>
 void for_each_entry(int directory, Visit visit) {
-  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // the listing's
+  const int copy = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);  // for the listing
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(copy), ::closedir);
   if (!listing) return UniqueFd(copy).reset();
   while (const dirent* entry = ::readdir(listing.get())) visit(entry->d_name);
 }
 
-// The lock gets its other name while it is held: a later holder does not take the directory for its own. It is
-// closed before it is removed, as NFS and FUSE give an open file that is removed another name in the same directory.
+// Renames the lock while it is held, so that a later holder does not take the directory for its own. Closes the lock
+// before it is removed, because NFS and FUSE rename a removed open file within the directory.
 void remove(int top, const char* name, int directory, UniqueFd& lock) {
   ::renameat(directory, kLock, directory, kEnded);
   lock.reset();
@@ -56,8 +56,8 @@ void remove_if_stale(int top, const char* name) {
   if (status.st_uid != ::geteuid() || !is_private(status)) return;
   UniqueFd lock(::openat(directory.get(), kLock, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   if (lock.valid() && ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return;
-  // Empty, it may be so new that its lock is not there yet: its maker learns that it is gone. Or the process that was
-  // removing it has died.
+  // A directory without a lock may be new; if it is removed, its maker notices. Or the process that was removing it has
+  // died.
   const bool ending = lock.valid() || ::faccessat(directory.get(), kEnded, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
   if (!ending) return static_cast<void>(::unlinkat(top, name, AT_REMOVEDIR));
   remove(top, name, directory.get(), lock);
@@ -69,14 +69,14 @@ Staging::Staging(int top) : top_(top) {
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (make()) return;
   }
-  throw Refusal(EEXIST, "no staging directory could be made and kept; who else removes what is in the destination?");
+  throw Refusal(EEXIST, "cannot keep a staging directory; find the program that removes files in the destination");
 }
 
 Staging::~Staging() { remove(top_, name_.c_str(), directory_.get(), lock_); }
 
 std::string Staging::new_name() { return std::to_string(names_.fetch_add(1, std::memory_order_relaxed)); }
 
-// False: another collector, which took it for one that was left, was faster.
+// False: another collector took the directory for a stale one and removed it.
 bool Staging::make() {
   name_ = random_name();
   if (::mkdirat(top_, name_.c_str(), S_IRWXU) != 0) throw Refusal(errno);
@@ -86,21 +86,22 @@ bool Staging::make() {
   lock_.reset(::openat(directory_.get(), kLock, O_CREAT | O_EXCL | O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!lock_.valid() && errno == ENOENT) return false;
   if (!lock_.valid()) throw Refusal(errno);
-  // Where the file system has no locks, stale directories stay.
+  // On a file system without locks, stale directories stay.
   if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) return false;
   return own();
 }
 
-// Whether the directory that was made is still there and private, and was not replaced by another.
+// Whether the new directory still exists, is private, and was not replaced by another.
 bool Staging::own() const {
   struct stat directory{};
   struct stat lock{};
   struct stat named{};
   if (::fstat(directory_.get(), &directory) != 0 || ::fstat(lock_.get(), &lock) != 0) throw Refusal(errno);
   if (!is_private(directory) || directory.st_uid != lock.st_uid) {
-    throw Refusal(EPERM, "the staging directory is not the collector's own; who else may write in the destination?");
+    throw Refusal(EPERM,
+                  "the staging directory is not the collector's own; find the program that writes in the destination");
   }
-  // The lock has its name until a former holder removes the directory.
+  // The lock keeps its name until a former holder removes the directory.
   return ::fstatat(directory_.get(), kLock, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_ino == lock.st_ino;
 }
 

@@ -10,26 +10,27 @@
 
 namespace wherry::tools {
 
-/// Names that begin so are the collectors' own, in every directory.
+/// The prefix of names that only collectors use, in every directory.
 inline constexpr std::string_view kStagingPrefix = ".wherry-partial.";
 
-/// Where files wait for their names that cannot wait without one: a directory with a random name, for this collector
-/// alone. A lock on a file in it tells other collectors that it is in use: in other containers too, and on other hosts
-/// if the file system's locks reach them (not those of FUSE without flock, nor of NFS mounted with local_lock).
+/// A directory with a random name, for this collector only. It stages files on file systems without unnamed files, and
+/// files that replace others. A lock on a file in it shows other collectors that it is in use. That works across
+/// containers, and across hosts if the file system's locks do (not FUSE without flock, nor NFS mounted with
+/// local_lock).
 class Staging {
  public:
-  /// Makes the directory in the one open as `top`, which must stay open. Throws Refusal.
+  /// Makes the staging directory in the directory open as `top`, which must stay open. Throws Refusal.
   explicit Staging(int top);
   Staging(const Staging&) = delete;
   Staging& operator=(const Staging&) = delete;
-  /// Removes it with what is still in it.
+  /// Removes the directory with its content.
   ~Staging();
 
   [[nodiscard]] int get() const { return directory_.get(); }
-  /// A name in it that is not used yet. From any thread.
+  /// Returns an unused name in the directory. May be called from any thread.
   std::string new_name();
 
-  /// Removes what dead collectors of this user left in `top`: their locks have ended with them.
+  /// Removes the staging directories of this user's dead collectors in `top`. Their locks ended with them.
   static void remove_stale(int top);
 
  private:

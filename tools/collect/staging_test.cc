@@ -21,7 +21,7 @@
 
 namespace {
 
-// What else happens just before this thread locks a file, or removes one that is a lock: once.
+// An action that runs once, just before this thread locks a file, or removes a lock file.
 thread_local std::function<void()> before_lock;
 thread_local std::function<void()> before_removing_lock;
 
@@ -31,8 +31,8 @@ void happen(std::function<void()>& what) {
 
 }  // namespace
 
-// In place of the C library's: moments between two system calls, of which a race would hit one in a million.
-// By its name flock would hide a struct.
+// Replaces the C library's functions, to run an action between two system calls. A race would hit that moment once in a
+// million runs. By its own name flock would hide a struct.
 extern "C" int flock_here(int descriptor, int operation) noexcept __asm__("flock");
 extern "C" int flock_here(int descriptor, int operation) noexcept {
   happen(before_lock);
@@ -90,7 +90,7 @@ TEST_F(StagingTest, IsPrivateAndGoneInTheEnd) {
   EXPECT_TRUE(names().empty());
 }
 
-// In two containers they may have the same process number; here, they have.
+// Collectors in two containers may have the same process id; in this test they have.
 TEST_F(StagingTest, TwoCollectorsDoNotGetIntoEachOthersWay) {
   Staging one(top_.get());
   Staging other(top_.get());

@@ -8,8 +8,8 @@
 
 namespace wherry::tools {
 
-/// Makes a symbolic link, replacing a file or symbolic link of that name. What it points to is the shipper's business:
-/// the collector never follows it. Throws Refusal.
+/// Makes a symbolic link, and replaces a file or symbolic link of that name. The shipper chooses the target; the
+/// collector never follows the link. Throws Refusal.
 void store_symlink(const Place& place, const std::string& target, timespec mtime);
 
 }  // namespace wherry::tools

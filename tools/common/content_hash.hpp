@@ -13,8 +13,8 @@
 
 namespace wherry::tools {
 
-/// The hash of a file's content as `wherry ship` and `wherry collect` agree on it: the data in order, each hole as its
-/// offset and length. It does not depend on how the data was cut into pieces.
+/// The hash of a file's content, for `wherry ship` and `wherry collect`: the data in order, and each hole as its offset
+/// and length. It does not depend on how the data is divided into pieces.
 class ContentHash {
  public:
   ContentHash() : state_(XXH3_createState()) {

@@ -6,11 +6,11 @@
 
 namespace wherry::tools {
 
-/// Puts `value` before what the variable holds, a list with colons, unless it is there already.
+/// Prepends `value` to a variable that is a list with colons, unless the list has it already.
 void put_first(const char* variable, const std::string& value);
 
-/// Where this program is PREFIX/bin/wherry: wherry in CMAKE_INSTALL_LIBDIR below PREFIX, or, as in a build tree,
-/// PREFIX/lib/wherry. Empty if that cannot be told.
+/// The folder of Wherry's libraries, if this program is PREFIX/bin/wherry: wherry in CMAKE_INSTALL_LIBDIR below PREFIX;
+/// or PREFIX/lib/wherry, as in a build tree. Empty if the program's path is unknown.
 std::filesystem::path library_folder();
 
 }  // namespace wherry::tools

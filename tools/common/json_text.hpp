@@ -6,8 +6,8 @@
 
 namespace wherry::tools {
 
-/// JSON as our programs print it. A path or a variable is bytes and JSON is UTF-8: what is not becomes U+FFFD. What is
-/// not ASCII is written as \uNNNN, so that a terminal sees no control characters.
+/// Formats JSON for the output of our programs. Paths and variables are bytes, but JSON is UTF-8: invalid bytes become
+/// U+FFFD. Non-ASCII characters become \uNNNN, so that a terminal sees no control characters.
 inline std::string json_text(const nlohmann::json& value, int indent = 2) {
   return value.dump(indent, ' ', true, nlohmann::json::error_handler_t::replace);
 }

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 constexpr auto kPeriod = 100ms;
 constexpr std::size_t kBarWidth = 24;
 
-// A line that wraps could not be erased again.
+// Cuts the line to the terminal's width: a line that wraps cannot be erased.
 std::string fit_terminal(std::string line) {
   winsize size{};
   if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1) {

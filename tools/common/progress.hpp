@@ -10,21 +10,21 @@
 
 namespace wherry::tools {
 
-/// One line at the bottom of a terminal that is drawn anew ten times a second, and messages above it. Where standard
-/// error is no terminal there is no line, only messages.
+/// A progress line at the bottom of a terminal, redrawn ten times a second, with messages above it. If standard error
+/// is not a terminal, only the messages are printed.
 class Progress {
  public:
   enum class Show { if_terminal, never };
 
-  /// @param text  what the line says now; called from the drawing thread
+  /// @param text  returns the current line; called from the drawing thread
   Progress(Show show, std::function<std::string()> text);
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
   ~Progress() { stop(); }
 
-  /// Prints a line on standard error, above the progress line. From any thread.
+  /// Prints a line to standard error, above the progress line. May be called from any thread.
   void message(const std::string& line);
-  /// Removes the progress line. Messages still work.
+  /// Removes the progress line. Messages are still printed.
   void stop();
 
   /// "[#####     ]  50%"; empty if the total is unknown (0).

@@ -17,7 +17,8 @@ namespace {
 
 constexpr const char* kPlace = "ROOTENV_USER_PATH";
 
-/// What ROOT would read of the user's: in the one folder that the variable names, else at home. Empty if there is none.
+/// The user's own .rootrc that ROOT would read: in the folder of the variable if it is set, else at home. Empty if
+/// there is none.
 std::string own_rootrc(std::filesystem::path& path) {
   const char* folder = std::getenv(kPlace);
   if (folder == nullptr || *folder == '\0') folder = std::getenv("HOME");
@@ -27,7 +28,7 @@ std::string own_rootrc(std::filesystem::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// ROOT reads one .rootrc only. If the user's own has our line, that will do.
+/// Makes ROOT read our .rootrc, unless the user's own has our line. ROOT reads only one.
 void let_root_read(const std::filesystem::path& folder) {
   std::filesystem::path own;
   const std::string text = own_rootrc(own);

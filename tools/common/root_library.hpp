@@ -10,15 +10,15 @@
 
 namespace wherry::tools {
 
-/// PREFIX/lib/wherry/root, with the library in it, where this program is PREFIX/bin/wherry.
+/// The folder of the library: PREFIX/lib/wherry/root, if this program is PREFIX/bin/wherry. Empty: not installed.
 std::optional<std::filesystem::path> find_root_folder();
 
-/// Makes ROOT, in the programs that this process starts or becomes, know wherry:// and find the library and its
+/// Makes ROOT support wherry:// in the programs that this process starts or executes, and find the library and its
 /// headers.
 void use_root_folder(const std::filesystem::path& folder);
 
-/// ROOT opens a file with the option pmerge without asking any plugin, and crashes when its own server is not there
-/// (6.40). Returns the first of these words that has it for a wherry:// URL, or none.
+/// Returns the first word with the option pmerge on a wherry:// URL, or none. ROOT opens a file with that option
+/// without a plugin, and crashes if its own server does not run (6.40).
 std::optional<std::string> merged_by_root(const std::vector<std::string>& words);
 
 }  // namespace wherry::tools

@@ -7,7 +7,7 @@
 
 namespace wherry::tools {
 
-/// Text in columns for people. Text in it should be printable already.
+/// A table of text for people. Cells must be printable already.
 class Table {
  public:
   enum class Align { left, right };
@@ -18,13 +18,13 @@ class Table {
 
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 
-  /// A row; missing cells at its end are empty.
+  /// Adds a row; missing cells at its end are empty.
   void row(std::vector<std::string> cells);
 
   [[nodiscard]] bool empty() const { return rows_.empty(); }
 
-  /// Title line first, two spaces between columns, no spaces at the ends of lines. Lines longer than `width` characters
-  /// are cut; 0: no limit.
+  /// Returns the title line and the rows, with two spaces between columns and none at line ends. Lines longer than
+  /// `width` characters are cut; 0: no limit.
   [[nodiscard]] std::string text(std::size_t width = 0) const;
 
  private:

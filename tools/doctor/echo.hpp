@@ -10,8 +10,9 @@ namespace wherry::tools::doctor {
 
 inline constexpr std::size_t kEchoBytes = 4096;
 
-/// Listens at that address, whose port is `*` so that a check disturbs no job, connects, and sends kEchoBytes there and
-/// back. Returns the microseconds that connecting took. Throws std::exception that says what failed.
+/// Listens on the address, connects to it, and sends kEchoBytes in both directions. The port must be `*`, so that a
+/// check disturbs no job. Returns the time of connecting in microseconds. Throws std::exception whose text says what
+/// failed.
 double echo_with_itself(const std::string& address);
 
 }  // namespace wherry::tools::doctor

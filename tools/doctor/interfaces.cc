@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What Wherry asks of the kernel, tried for real: a version number does not tell what a container forbids.
+// The kernel interfaces that Wherry uses, each tried by a call: a version number does not show what a container
+// forbids.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
@@ -61,7 +62,7 @@ Finding check_memory_files() {
 Finding check_sockets() {
   const UniqueFd listener(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!listener.valid()) return refused("socket");
-  // Bound to nothing but the family, the kernel chooses an abstract name that is not in use.
+  // With only the family in the address, the kernel chooses an unused abstract name.
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   if (bind(listener.get(), reinterpret_cast<sockaddr*>(&name), sizeof(sa_family_t)) != 0) return refused("bind");
@@ -81,7 +82,7 @@ Finding check_sockets() {
 }
 
 Finding check_waiting() {
-  constexpr const char* kTicking = "who waits without it looks once a millisecond; allow it in the seccomp profile";
+  constexpr const char* kTicking = "without it a waiter polls once per millisecond; allow it in the seccomp profile";
   const UniqueFd bell(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!bell.valid()) return refused("eventfd");
   const UniqueFd poll(epoll_create1(EPOLL_CLOEXEC));
@@ -99,7 +100,7 @@ Finding check_waiting() {
   return {Verdict::ok, "eventfd, ppoll, epoll and futex work", ""};
 }
 
-// A child reads its parent: what two processes of the same user may do, neither of which started the other.
+// A child reads its parent's memory: that needs the same permission as between two unrelated processes of one user.
 Finding check_peer_copy() {
   static volatile std::uint64_t word = 0x776865727279;  // in the parent; the child changes its own copy
   const pid_t parent = getpid();
@@ -150,8 +151,7 @@ Finding check_lending() {
 
 namespace {
 
-/// Whether pages can be protected by it against writing, also those that are not there; as src/memory/store_guard.cc
-/// asks.
+/// Whether userfaultfd can write-protect pages, also unpopulated ones. The same test as in src/memory/store_guard.cc.
 bool protects_pages(const UniqueFd& faults) {
   constexpr std::uint64_t kUnpopulated = std::uint64_t{1} << 13;
   constexpr int kPopulateRead = 22;  // MADV_POPULATE_READ

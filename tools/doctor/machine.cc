@@ -19,7 +19,7 @@ namespace wherry::tools::doctor {
 namespace {
 
 constexpr rlim_t kDescriptorsPerConnection = 4;  // two sockets, and an epoll set for the bell of each
-constexpr rlim_t kDescriptorsOfAProgram = 16;    // what a program has open besides
+constexpr rlim_t kDescriptorsOfAProgram = 16;    // other descriptors of a program
 constexpr rlim_t kComfortableDescriptors = 1024;
 constexpr rlim_t kLeastFile = 16 << 10;         // the smallest ring, and the pages before it
 constexpr rlim_t kComfortableFile = 128 << 20;  // a pool, or a chunk of exposed memory
@@ -76,9 +76,8 @@ Finding check_memory() {
   std::string found = human_bytes(machine_memory());
   if (limit) found += fmt::format(", limited to {}", human_bytes(*limit));
   const std::string advice =
-      "rings count as memory of who writes them first: raise the control group's limit, or make rings smaller "
-      "(WHERRY_RING, "
-      "and for those of peers WHERRY_PEER_RING)";
+      "a ring counts as memory of the process that writes it first: raise the control group's limit, or make rings "
+      "smaller (WHERRY_RING, and for those of peers WHERRY_PEER_RING)";
   if (usable < kLeastMemory) return {Verdict::fail, found, advice};
   if (usable < kComfortableMemory) return {Verdict::warn, found, advice};
   return {Verdict::ok, found, ""};
@@ -129,7 +128,7 @@ Finding check_huge_pages() {
   const std::size_t open = setting.find('[');
   const std::size_t close = setting.find(']', open);
   if (open == std::string::npos || close == std::string::npos) return {Verdict::ok, "not offered by this kernel", ""};
-  // Not a warning: it is the default everywhere, and rings of the default size gain little.
+  // Not a warning, because it is the default on all systems, and rings of the default size gain little.
   return {Verdict::ok, "for shared memory: " + setting.substr(open + 1, close - open - 1), ""};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which processes this one can reach: where it stands, and whether that is a container's.
+// Which processes this one can reach: its namespaces, and whether they are those of a container.
 #include <fmt/format.h>
 
 #include <array>

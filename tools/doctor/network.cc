@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this host brings to a network: its place among the hosts, its ports, its key and its libraries.
+// The checks of this host's network settings: its entry in the hosts file, its ports, its key and its libraries.
 #include "doctor/network.hpp"
 
 #include <dlfcn.h>
@@ -34,10 +34,10 @@ namespace {
 Finding failed(const Error& error) {
   const std::string found =
       fmt::format("{} {}: {}", error.operation(), printable(error.address()), error.code().message());
-  return {Verdict::fail, found, error.advice().empty() ? "the lines above may tell why" : printable(error.advice())};
+  return {Verdict::fail, found, error.advice().empty() ? "see the lines above" : printable(error.advice())};
 }
 
-/// For IPv6 and IPv4, as listeners bind theirs; for IPv4 alone where the kernel has no IPv6.
+/// Whether a listener could bind the port, for IPv6 and IPv4. Only for IPv4 if the kernel has no IPv6.
 bool is_free(std::uint16_t port) {
   const int on = 1;
   const int off = 0;
@@ -58,7 +58,7 @@ bool is_free(std::uint16_t port) {
   return ::bind(fd.get(), address, length) == 0 && ::listen(fd.get(), 1) == 0;
 }
 
-/// Empty: all is well, or nothing is known. Containers may have an address on the host that is none of theirs.
+/// Empty: no problem, or unknown. A container may be reached by an address of the host that is not its own.
 std::string doubt_about(const OwnPlace& place) {
   const std::string& host = *place.hosts.host_of(place.node);
   const OwnHost own = OwnHost::look();
@@ -85,7 +85,7 @@ Finding check_hosts(std::shared_ptr<const OwnPlace>& place) {
 }
 
 Finding check_own_ports() {
-  constexpr std::uint32_t kLeast = 2;  // a listener's, and that of the data of the process that accepts
+  constexpr std::uint32_t kLeast = 2;  // one for the listener, one for the data of the accepting process
   try {
     const auto range = *PortRange::parse(config::word(config::Key::ports));
     std::uint32_t free = 0;
@@ -142,7 +142,7 @@ Finding check_provider(bool has_place) {
   } catch (const Error& error) {
     return failed(error);
   } catch (const std::exception& error) {
-    return {Verdict::fail, printable(error.what()), "the lines above that do not say OK may tell why"};
+    return {Verdict::fail, printable(error.what()), "see the lines above that are not OK"};
   }
 }
 

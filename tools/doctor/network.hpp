@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `wherry doctor --network [HOST]`: whether other hosts can be reached, and what to change where they cannot.
+// `wherry doctor --network [HOST]`: checks whether other hosts can be reached, and advises what to change.
 #pragma once
 
 #include <memory>
@@ -18,18 +18,20 @@ struct NamedFinding {
 };
 
 // network.cc
-Finding check_hosts(std::shared_ptr<const OwnPlace>& place);  ///< the file and the own node in it; `place`: its result
-Finding check_own_ports();                                    ///< WHERRY_PORTS: free here
-Finding check_key();                                          ///< WHERRY_KEY: there, private, a key
-Finding check_libfabric();                                    ///< versions of this side
-Finding check_provider(bool has_place);  ///< the module and libfabric's provider: a stream of this process with itself
-Finding check_network_memory();          ///< RLIMIT_MEMLOCK, for the providers that lock memory
+Finding check_hosts(
+    std::shared_ptr<const OwnPlace>& place);  ///< the file, and this process's node in it; `place`: the result
+Finding check_own_ports();                    ///< WHERRY_PORTS: free ports on this host
+Finding check_key();                          ///< WHERRY_KEY: the file exists, is private and holds a key
+Finding check_libfabric();                    ///< the versions of this side
+Finding check_provider(
+    bool has_place);  ///< the module and libfabric's provider, tested by a stream of this process with itself
+Finding check_network_memory();  ///< RLIMIT_MEMLOCK, for the providers that lock memory
 
-// other_host.cc: names, route, MTU, ports, versions of one other host
+// other_host.cc: names, route, MTU, ports and versions of one other host
 std::vector<NamedFinding> check_other_host(const std::string& host);
 
-/// All of them. `host` empty: each other host of WHERRY_HOSTS. Takes up to 2 s for a host that does not answer. None
-/// throws for what it finds.
+/// Runs all of these checks. `host` empty: for each other host of WHERRY_HOSTS. Takes up to 2 s for a host that does
+/// not answer. Never throws for a problem that it finds.
 std::vector<NamedFinding> check_network(const std::string& host);
 
 }  // namespace wherry::tools::doctor

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How another host is seen from here: its addresses, the way there, which of its ports answer, and what answers.
+// The checks of another host: its addresses, the route, the ports that answer, and the versions of its listeners.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <ifaddrs.h>
@@ -39,7 +39,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// Enough for a SYN to be lost once.
+/// Long enough for one lost SYN.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr std::size_t kMostTried = 256;
 constexpr std::size_t kMostAsked = 8;
@@ -119,7 +119,7 @@ std::string interface_of(const HostAddress& own) {
   return "?";
 }
 
-/// Sends nothing: a socket for datagrams is only told where it would send them.
+/// The route to an address. Sends no packet: connect() of a datagram socket only selects the route.
 struct Route {
   int error = 0;
   HostAddress own;
@@ -155,14 +155,14 @@ Finding check_mtu(const Route& route) {
   return {Verdict::fail, found, "large transfers are slow in small packets: raise the interface's MTU"};
 }
 
-/// What became of connecting to some ports of a host.
+/// The results of connecting to some ports of a host.
 struct Answers {
   std::size_t tried = 0;
   std::size_t listening = 0;
   std::size_t refused = 0;
   std::size_t dropped = 0;      ///< no answer
   std::map<int, int> rejected;  ///< by errno value
-  std::vector<UniqueFd> open;   ///< some of those that listen
+  std::vector<UniqueFd> open;   ///< some of the connected sockets
 };
 
 class Probe {
@@ -240,8 +240,8 @@ Finding check_ports(const Answers& answers, PortRange range) {
           "the host is down, its address is wrong, or a firewall drops it: let in the TCP ports of WHERRY_PORTS there"};
 }
 
-/// "Are you at no job, node or port at all?" A listener of Wherry says no, and which version it speaks. Empty: it is
-/// none.
+/// Asks for job 0, node 0 and port 0. A Wherry listener refuses, and its answer has its version. Empty: not a Wherry
+/// listener.
 std::optional<std::uint32_t> version_of(const UniqueFd& socket) {
   namespace layout = fabric::ofi::layout;
   const layout::Question question{.version = layout::kRendezvousVersion,
@@ -275,7 +275,7 @@ Finding check_versions(const Answers& answers) {
     if (*version == kOwn) return {Verdict::ok, found, ""};
     return {Verdict::fail, fmt::format("{}, and this Wherry {}", found, kOwn), "install the same Wherry on both hosts"};
   }
-  return {Verdict::ok, "no listener of Wherry's was met there that could tell", ""};
+  return {Verdict::ok, "no Wherry listener there answered with its version", ""};
 }
 
 }  // namespace
@@ -286,7 +286,7 @@ std::vector<NamedFinding> check_other_host(const std::string& host) {
   const std::vector<HostAddress> addresses = addresses_of(host, failure);
   findings.push_back({"names", check_names(host, addresses, failure)});
   if (addresses.empty()) return findings;
-  // Connectors try the others only where the first does not work.
+  // A connect tries the other addresses only if the first fails.
   const HostAddress& address = addresses.front();
   const Route route(address);
   findings.push_back({"route", check_route(route)});

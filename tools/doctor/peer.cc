@@ -43,7 +43,7 @@ void describe_listener(const Peer& peer, PeerDiagnosis& diagnosis) {
   }
   diagnosis.found = fmt::format("a process of user {} in another pid namespace listens there", peer.uid);
   diagnosis.advice =
-      "share the pid namespace as well, or large messages go through the ring and files are not lent "
+      "also share the pid namespace: without it large messages go through the ring and files are not lent "
       "(docs/containers.md)";
 }
 
@@ -54,11 +54,11 @@ void look_elsewhere(const Address& address, PeerDiagnosis& diagnosis) {
   }
   diagnosis.found = "nobody listens there";
   diagnosis.advice = "start the listener first";
-  // The kernel shows a process the sockets of processes in its own pid namespace, and below.
+  // The kernel shows only sockets of processes in the same pid namespace, and below.
   if (is_initial_namespace("pid") == false) {
     diagnosis.advice +=
-        "; if it runs outside of this container, run this command on the host: what runs there is not "
-        "visible here";
+        "; if it runs outside this container, run this command on the host, because this process cannot see processes "
+        "there";
   }
 }
 
@@ -91,7 +91,7 @@ std::string PeerDiagnosis::to_text() const {
   std::string text =
       fmt::format("{} is {} for {}: {}\n", address, reachable ? "reachable" : "not reachable", place, found);
   for (const Other& other : others) text += fmt::format("{}\n  -> {}\n", other.found, other.advice);
-  // Where there are others, the first thing to try is to reach one of them.
+  // If there are other listeners, the first advice is how to reach one of them.
   if (!advice.empty()) text += fmt::format("  -> {}{}\n", others.empty() ? "" : "otherwise ", advice);
   return text;
 }

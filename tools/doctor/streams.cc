@@ -29,7 +29,7 @@ using std::chrono::steady_clock;
 
 constexpr auto kCallTimeout = std::chrono::seconds(5);
 
-// What the user sees of a variable: its name, if it begins with WHERRY_.
+// Returns the name of a variable if it begins with WHERRY_, else an empty text.
 std::string_view own_variable(std::string_view entry) {
   const std::string_view name = entry.substr(0, entry.find('='));
   return name.starts_with("WHERRY_") ? name : std::string_view();
@@ -61,14 +61,14 @@ std::string invalid_settings() {
   return invalid;
 }
 
-// What counts is what moved: a peer that took all of it and left may already be reported with it.
+// Checks the bytes moved, not the status: the result may already report that the peer left after it took all bytes.
 void require(Result result, std::size_t bytes, const char* what) {
   if (result.bytes == bytes) return;
   if (result.failed()) throw Error(result.error, what, "", "");
   throw std::runtime_error(std::string(what) + " moved too little");
 }
 
-// The connecting side: sends a payload, expects it back. Returns when it was connected.
+// The connecting side: sends a payload and expects it back. Returns the time when it was connected.
 steady_clock::time_point connect_and_echo(Connecting& attempt) {
   Stream stream = attempt.finish(kCallTimeout);
   const auto connected = steady_clock::now();
@@ -78,7 +78,7 @@ steady_clock::time_point connect_and_echo(Connecting& attempt) {
   require(stream.send(sent, kCallTimeout), kEchoBytes, "send");
   require(stream.receive_all(received, kCallTimeout), kEchoBytes, "receive");
   if (sent != received) throw std::runtime_error("the bytes that came back are not those that were sent");
-  // Leaving first would look to the other side as if its last bytes had not been wanted.
+  // If this side left first, the other side would see a failure of its last send.
   if (!stream.receive(received, kCallTimeout).ended()) throw std::runtime_error("the stream did not end when closed");
   return connected;
 }
@@ -94,11 +94,10 @@ void accept_and_echo(Listener& listener) {
 
 Finding check_settings() {
   if (const std::string invalid = invalid_settings(); !invalid.empty()) {
-    return {Verdict::fail, invalid, "wherry config shows what is allowed"};
+    return {Verdict::fail, invalid, "wherry config --json shows the allowed values"};
   }
   if (const std::string unknown = unknown_variables(); !unknown.empty()) {
-    return {Verdict::warn, unknown + ": no such option",
-            "wherry config shows the options' names; unset what is not one"};
+    return {Verdict::warn, unknown + ": no such option", "unset it; wherry config lists the options"};
   }
   return {Verdict::ok, "every WHERRY_* variable is valid", ""};
 }
@@ -106,7 +105,7 @@ Finding check_settings() {
 double echo_with_itself(const std::string& address) {
   Listener listener = listen(address);
   const auto start = steady_clock::now();
-  // What one side cannot make, the attempt says here, at once. The listener would only time out later.
+  // If one side cannot create a resource, this call reports it at once. The listener would only time out later.
   Connecting attempt = start_connect(listener.local().to_string(), {}, kCallTimeout);
   auto connecting = std::async(std::launch::async, [&attempt] { return connect_and_echo(attempt); });
   accept_and_echo(listener);
@@ -121,7 +120,7 @@ Finding check_stream() {
                         kEchoBytes),
             ""};
   } catch (const std::exception& error) {
-    return {Verdict::fail, printable(error.what()), "the other checks that do not say OK may tell why"};
+    return {Verdict::fail, printable(error.what()), "see the other checks that are not OK"};
   }
 }
 

@@ -18,11 +18,12 @@ namespace {
 using Words = std::vector<std::string>;
 
 struct LauncherOption {
-  std::string_view name;  ///< without hyphens: the launchers take one or two
+  std::string_view name;  ///< without hyphens: launchers take one or two
   std::size_t values;
 };
 
-/// The common ones of Hydra and of Open MPI 4 and 5. Their values are needed to find where the program begins.
+/// The common options of Hydra and of Open MPI 4 and 5. The number of values is needed to find where the program
+/// begins.
 constexpr std::array kLauncherOptions{
     LauncherOption{"allow-run-as-root", 0},
     LauncherOption{"bind-to", 1},
@@ -72,7 +73,7 @@ constexpr std::array kLauncherOptions{
 
 bool is_option(std::string_view word) { return word.size() > 1 && word.front() == '-' && word != "--"; }
 
-/// An option of the command in CLI11's spelling.
+/// An option of the command in CLI11's notation.
 struct OwnOption {
   Words words;
   bool needs_value = false;  ///< its value is the next word
@@ -84,7 +85,7 @@ OwnOption spelled(const CLI::Option& option, const std::string& name, const std:
   return {is_short ? Words{name, value} : Words{name + "=" + value}, false};
 }
 
-/// Empty words: it is not an option of the command.
+/// Finds an option of the command. Empty words: it is not one.
 OwnOption own_option(const CLI::App& command, const std::string& word) {
   const std::size_t equals = word.find('=');
   const bool has_value = equals != std::string::npos;
@@ -95,7 +96,7 @@ OwnOption own_option(const CLI::App& command, const std::string& word) {
       return spelled(*option, candidate, value, has_value);
     }
   }
-  // Only a number may follow without a space: -npernode is no value of -n.
+  // Only a number may follow without a space: -npernode is not -n with a value.
   const std::string letter = word.substr(0, 2);
   if (word.size() > 2 && std::isdigit(static_cast<unsigned char>(word[2])) != 0) {
     if (const CLI::Option* const option = command.get_option_no_throw(letter)) {
@@ -105,7 +106,7 @@ OwnOption own_option(const CLI::App& command, const std::string& word) {
   return {};
 }
 
-/// How many words an option of the MPI's launcher takes, with itself. 0: it is not known.
+/// The number of words of an option of the MPI's launcher, itself included. 0: unknown option.
 std::size_t launcher_words(std::string_view word) {
   const std::string_view name = word.substr(0, word.find('='));
   const std::string_view bare = name.substr(name.starts_with("--") ? 2 : 1);

@@ -29,7 +29,7 @@ int count_of(std::string_view text, const std::string& where) {
   throw UsageError(fmt::format("{}: \"{}\" is not a number of slots from 0 to {}", where, text, kMaxSlots));
 }
 
-/// A name with the :N of MPICH and the user@ of Open MPI. Two colons or more are an IPv6 address.
+/// Parses a name with the :N of MPICH and the user@ of Open MPI. Two or more colons mean an IPv6 address.
 Host host_of(std::string_view word, const std::string& where) {
   Host host;
   if (const auto at = word.find('@'); at != std::string_view::npos) word.remove_prefix(at + 1);

@@ -47,7 +47,7 @@ std::filesystem::path installed(const char* name) {
   return library;
 }
 
-/// The program's own MPI; of one that starts others, such as python, the one whose launcher is chosen.
+/// Chooses the program's own MPI. For a program that starts others, such as python: the MPI of the chosen launcher.
 std::pair<Launcher, std::optional<MpiLibrary>> choose(const MpiJob& job, const std::filesystem::path& program) {
   const auto library = mpi_of_program(program);
   if (!library) {
@@ -75,31 +75,31 @@ void set_for_all(const MpiJob& job, const std::filesystem::path& provider, Varia
   variables.emplace_back("FI_PROVIDER", "wherry");
   variables.emplace_back("WHERRY_MPI_LAYOUT", job.layout);
   if (!job.budget.empty()) variables.emplace_back("WHERRY_MPI_BUDGET", job.budget);
-  // A job runs on this machine, also where WHERRY_HOSTS names others for other programs.
+  // A job runs on this machine, even if WHERRY_HOSTS names other machines for other programs.
   if (!value_of("WHERRY_HOSTS").empty() && value_of("WHERRY_FABRIC").empty())
     variables.emplace_back("WHERRY_FABRIC", "shm");
 }
 
-/// With more processes than cores buffers compete for the caches, and what is longer than a section is read in its
-/// sender's memory: so small ones are as fast.
+/// With more processes than cores, buffers compete for the caches. Messages longer than a section are read from the
+/// sender's memory, so small buffers are as fast.
 void set_for_oversubscription(const MpiJob& job, Variables& variables) {
   if (job.budget.empty() && value_of("WHERRY_MPI_BUDGET").empty()) variables.emplace_back("WHERRY_MPI_BUDGET", "16K");
 }
 
-/// Not by the launchers' options for variables: Open MPI's gives them to the first program of a job alone, and not to
-/// processes that these spawn. The launcher makes no call that the library knows.
+/// Sets LD_PRELOAD for the launcher too. Open MPI's options for variables reach only the first program of a job, not
+/// the processes that it spawns. The launcher makes no call that the library replaces.
 void set_preload(Variables& variables) {
   variables.emplace_back("LD_PRELOAD", before(installed("libwherry-topology.so").string(), value_of("LD_PRELOAD")));
 }
 
-/// Without NOLOCAL MPICH's own shared memory carries what stays on this machine. Not MPIR_CVAR_ENABLE_HEAVY_YIELD, by
-/// which MPICH sleeps whenever it finds nothing: the provider sleeps itself, until something comes.
+/// Without NOLOCAL MPICH uses its own shared memory on one machine. MPIR_CVAR_ENABLE_HEAVY_YIELD is not set: with it
+/// MPICH sleeps whenever it finds no message, but the provider itself sleeps until one arrives.
 void set_for_mpich(Variables& variables) {
   variables.emplace_back("MPIR_CVAR_CH4_NETMOD", "ofi");
   variables.emplace_back("MPIR_CVAR_NOLOCAL", "1");
 }
 
-/// Open MPI 4 and 5 have different variables for the provider, and neither minds the other's.
+/// Open MPI 4 and 5 have different variables for the provider, and each ignores the other's.
 void set_for_openmpi(const MpiJob& job, Variables& variables) {
   variables.emplace_back("OMPI_MCA_pml", "cm");
   variables.emplace_back("OMPI_MCA_mtl", "ofi");
@@ -107,7 +107,7 @@ void set_for_openmpi(const MpiJob& job, Variables& variables) {
   variables.emplace_back("OMPI_MCA_mtl_ofi_provider_include", "wherry");
   if (!has_too_few_cores(job)) return;
   variables.emplace_back("OMPI_MCA_mpi_yield_when_idle", "1");
-  // As many bytes as its own shared memory sends unasked.
+  // The eager limit of Open MPI's own shared memory.
   if (value_of("WHERRY_MPI_EAGER").empty()) variables.emplace_back("WHERRY_MPI_EAGER", "4K");
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry mpirun: from a command line of ours to the one of the MPI's own launcher, and what to set for it.
+// wherry mpirun: translates its command line into that of the MPI's own launcher, with the environment.
 #pragma once
 
 #include <filesystem>
@@ -14,21 +14,21 @@ struct MpiJob {
   int processes = 0;
   std::string layout = "topology";
   std::string budget;  ///< as on the command line; empty: the provider's default
-  std::string mpi;     ///< mpich, openmpi, a launcher's path, or empty: what the program was linked with
+  std::string mpi;     ///< mpich, openmpi, a launcher's path; empty: the MPI that the program was linked with
   std::vector<std::string> launcher_options;
-  std::vector<std::string> program;  ///< and its arguments
+  std::vector<std::string> program;  ///< with its arguments
 };
 
 struct LauncherCommand {
-  std::vector<std::pair<std::string, std::string>> variables;  ///< of the environment, in the order they are shown
+  std::vector<std::pair<std::string, std::string>> variables;  ///< environment variables, in display order
   std::vector<std::string> words;                              ///< the launcher's path and arguments
 
-  /// As a shell would take it.
+  /// The command as shell input.
   [[nodiscard]] std::string text() const;
 };
 
-/// `program` is the file that the first word of job.program names. Raises this process's limit of open files as far as
-/// the job needs. Throws Error that says what is missing.
+/// Returns the launcher's command for the job. `program` is the file of the first word of job.program. Raises this
+/// process's limit of open files as far as the job needs. Throws Error that names the missing part.
 LauncherCommand plan(const MpiJob& job, const std::filesystem::path& program);
 
 }  // namespace wherry::tools

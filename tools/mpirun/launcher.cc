@@ -17,8 +17,8 @@
 namespace wherry::tools {
 namespace {
 
-/// Names that an installation may have for its launcher: those of its own first, which Debian's alternatives do not
-/// turn. An earlier folder of PATH counts more than a name.
+/// The names of launchers. Names of one family come first, because Debian's alternatives do not redirect them. The
+/// order of folders in PATH has priority over the order of names.
 std::vector<std::string> names_of(MpiFamily family) {
   if (family == MpiFamily::mpich) return {"mpiexec.hydra", "mpiexec.mpich", "mpiexec", "mpirun"};
   return {"mpirun.openmpi", "mpiexec.openmpi", "mpiexec", "mpirun"};
@@ -32,7 +32,7 @@ std::string last_word(const std::string& line) {
   return space == std::string::npos ? line : line.substr(space + 1, end - space - 1);
 }
 
-/// "    Version:                                 5.0.2"
+/// Parses "    Version:                                 5.0.2".
 std::string version_in_list(const std::string& text) {
   constexpr std::string_view title = "Version:";
   const std::size_t found = text.find(title);
@@ -61,14 +61,14 @@ std::optional<Launcher> in_path(MpiFamily family) {
   return std::nullopt;
 }
 
-/// Hydra starts processes of any MPICH; Open MPI's launcher and library speak a protocol of their version.
+/// Hydra starts processes of any MPICH. Open MPI's launcher and library need the same version.
 bool fits(const Launcher& launcher, const MpiLibrary& library) {
   if (library.family == MpiFamily::mpich) return true;
   const auto elf = ElfFile::open(library.path);
   return elf && elf->contains(launcher.version);
 }
 
-/// A virtual environment of Python's or conda's has its launcher beside its interpreter, also when it is not activated.
+/// A virtual environment of Python or conda has its launcher beside its interpreter, even if it is not activated.
 std::filesystem::path first_launcher(const std::filesystem::path& program) {
   const auto folder = std::filesystem::absolute(program).parent_path();
   const auto beside = folder / "mpiexec";

@@ -21,7 +21,7 @@ namespace {
 /// libmpich.so.12 is Debian's name for libmpi.so.12.
 constexpr std::array kMpich{"libmpi.so.12", "libmpich.so.12"};
 constexpr std::string_view kOpenMpi = "libmpi.so.40";
-/// Of both families.
+/// The soname of the MPI-5 ABI, for both families.
 constexpr std::string_view kAbi = "libmpi_abi.so.1";
 
 bool is_mpi(std::string_view name) {
@@ -33,7 +33,7 @@ bool contains(const std::filesystem::path& file, std::string_view text) {
   return elf && elf->contains(text);
 }
 
-/// By texts of their own: Intel's and Cray's libraries have MPICH's soname.
+/// Identifies the family by texts in the file, because Intel's and Cray's libraries have MPICH's soname.
 std::optional<MpiFamily> family_of(const std::string& name, const std::filesystem::path& path) {
   const bool may_be_mpich = name == kAbi || std::find(kMpich.begin(), kMpich.end(), name) != kMpich.end();
   if (may_be_mpich && contains(path, "MPIR_CVAR_CH4_NETMOD")) return MpiFamily::mpich;
@@ -52,12 +52,12 @@ std::vector<std::filesystem::path> library_folders(const std::filesystem::path& 
   return folders;
 }
 
-/// Open MPI's may be a file of its own, which is loaded when it is asked for.
+/// Whether the library can use libfabric. Open MPI may have it in a plugin, which is loaded on demand.
 bool has_libfabric(const MpiLibrary& library) {
   for (const SharedLibrary& needed : libraries_of(library.path)) {
     if (needed.name.starts_with("libfabric.so")) return true;
   }
-  // One of its texts: libfabric may be inside.
+  // A text of libfabric, which may be linked statically.
   if (contains(library.path, "Search for providers in specific path")) return true;
   if (library.family == MpiFamily::mpich) return false;
   const std::filesystem::path folder = library.path.parent_path();

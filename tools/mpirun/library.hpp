@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which MPI a program was linked with, read from files: nothing of the program is run.
+// Finds the MPI that a program was linked with, from files and without executing the program.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +14,20 @@ enum class MpiFamily : std::uint8_t { mpich, openmpi };
 
 std::string_view name_of(MpiFamily family);
 
-/// An MPI's shared library, which the two families give different sonames and which may have the MPI-5 ABI's.
+/// The shared library of an MPI. The two families have different sonames, and both may have that of the MPI-5 ABI.
 struct MpiLibrary {
   MpiFamily family;
   std::filesystem::path path;
 };
 
-/// The MPI among the libraries of a program. Empty: it has none, or is a script. Throws Error if it needs one that the
-/// dynamic loader does not find, or one of another family.
+/// Returns the MPI among the libraries of a program. Empty: it has none, or is a script. Throws Error if the dynamic
+/// loader does not find the program's MPI, or if it is of another family.
 std::optional<MpiLibrary> mpi_of_program(const std::filesystem::path& program);
 
-/// The library of the MPI whose launcher this is, in a lib folder beside or above it. Empty: it lies elsewhere.
+/// Returns the library of the launcher's MPI, from a lib folder beside or above it. Empty: not found there.
 std::optional<MpiLibrary> mpi_beside_launcher(const std::filesystem::path& launcher, MpiFamily family);
 
-/// Throws Error if the library has no libfabric, or cannot be asked to use it.
+/// Throws Error if the library was built without libfabric, or cannot select it.
 void require_libfabric(const MpiLibrary& library);
 
 }  // namespace wherry::tools

@@ -20,19 +20,19 @@
 namespace wherry::tools {
 namespace {
 
-/// Beginnings of their names: python3.11, bash.
+/// Names of programs that start other programs, without a version: python3.11, bash.
 constexpr std::array kStarters{"python", "pypy",    "ipython",  "julia",   "R",       "Rscript", "perl",
                                "ruby",   "node",    "bash",     "dash",    "sh",      "zsh",     "env",
                                "nice",   "numactl", "time",     "timeout", "taskset", "strace",  "gdb",
                                "perf",   "xterm",   "valgrind", "stdbuf",  "setarch"};
 
-/// A process holds open four for each of the others that it has met: descriptors of the mailbox. MPICH's launcher
-/// leaves the last process it starts two more for each of those before it. With 24 processes MPICH's last has 161, Open
-/// MPI's each 120, and the launchers 108 and 94.
+/// A process has four descriptors of the mailbox open for each process that it has connected to. MPICH's launcher
+/// leaves the last process two more for each earlier process. Measured with 24 processes: 161 in MPICH's last process,
+/// 120 in each of Open MPI's, 108 and 94 in the launchers.
 constexpr rlim_t files_per_process(MpiFamily family) { return family == MpiFamily::mpich ? 6 : 4; }
-/// Those of MPI itself, 17 to 24, and of the program.
+/// Descriptors of MPI itself, 17 to 24, and of the program.
 constexpr rlim_t kFilesOfEach = 64;
-/// More of the program's, as far as the user may open them.
+/// Further descriptors for the program, as far as the hard limit permits.
 constexpr rlim_t kFilesToSpare = 192;
 
 }  // namespace
@@ -58,7 +58,7 @@ void require_starter(const std::filesystem::path& program) {
   });
   if (is_starter) return;
   throw Error(ENOEXEC, "run", program.string(),
-              "it was not linked with an MPI library; if it starts a program that was, say which MPI with --mpi");
+              "it is not linked with an MPI library; if it starts a program that is, name the MPI with --mpi");
 }
 
 void allow_files_for(int processes, MpiFamily family) {

@@ -12,7 +12,7 @@
 namespace wherry::tools {
 namespace {
 
-/// What the provider and its mailbox read, without the layout and the budget.
+/// The options that the provider and its mailbox read, except the layout and the budget.
 constexpr std::array kOfTheProvider{config::Key::mpi_eager, config::Key::ring, config::Key::spin,
                                     config::Key::job,       config::Key::node, config::Key::connect_timeout};
 
@@ -24,7 +24,7 @@ void check_budget(const std::string& budget) {
     const std::uint64_t bytes = config::parse_bytes("--budget", budget);
     if (bytes >= option.low && bytes <= option.high) return;
   } catch (const Error&) {
-    // It is no number: refused below, with the same advice.
+    // Not a number: refused below, with the same advice.
   }
   throw Error(EINVAL, "use", "--budget " + budget, "give " + std::string(option.allowed));
 }

@@ -6,10 +6,10 @@
 
 namespace wherry::tools {
 
-/// The word as a shell has to read it.
+/// Returns the word, quoted for a shell if necessary.
 std::string shell_quoted(const std::string& word);
 
-/// Words separated by spaces, each quoted.
+/// Returns the words, each quoted, separated by spaces.
 std::string shell_line(const std::vector<std::string>& words);
 
 }  // namespace wherry::tools

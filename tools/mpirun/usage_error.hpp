@@ -5,7 +5,7 @@
 
 namespace wherry::tools {
 
-/// The command line is wrong and nothing was started. The text says what to write instead.
+/// The command line is wrong, and no process was started. The text says what to write instead.
 class UsageError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

@@ -53,7 +53,7 @@ std::string ElfFile::string_at(std::size_t offset) const {
   return {text, strnlen(text, file_.size() - offset)};
 }
 
-/// Where the file holds what is loaded at `address`; its end if it does not.
+/// The file offset of the byte that is loaded at `address`; the file's size if there is none.
 std::size_t ElfFile::offset_of(Elf64_Addr address) const {
   for (const Elf64_Phdr& segment : segments()) {
     if (segment.p_type != PT_LOAD || address < segment.p_vaddr || address - segment.p_vaddr >= segment.p_filesz)
@@ -76,7 +76,7 @@ std::vector<std::string> ElfFile::needed() const {
     if (segment.p_type != PT_DYNAMIC) continue;
     const auto bytes = bytes_of(segment);
     entries.resize(bytes.size() / sizeof(Elf64_Dyn));
-    // An empty span has no address that memcpy would accept.
+    // An empty span may have a null address, which memcpy does not permit.
     if (!entries.empty()) std::memcpy(entries.data(), bytes.data(), entries.size() * sizeof(Elf64_Dyn));
   }
   std::size_t strings = file_.size();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What an executable or a shared library says of itself, read from its file: nothing of it is run.
+// Reads the properties of an executable or a shared library from its file, without executing it.
 #pragma once
 
 #include <elf.h>
@@ -15,19 +15,19 @@
 
 namespace wherry::tools {
 
-/// A 64-bit ELF file, mapped. What in it points beyond its end counts as absent.
+/// A mapped 64-bit ELF file. References beyond its end count as absent.
 class ElfFile {
  public:
-  /// Empty if it cannot be read or is something else, a script for example.
+  /// Empty if the file cannot be read, or is not a 64-bit ELF file, such as a script.
   static std::optional<ElfFile> open(const std::filesystem::path& path);
   ElfFile(ElfFile&& other) noexcept;
   ~ElfFile();
 
-  /// The dynamic loader that starts it. Empty: none, it is linked statically, or a library.
+  /// The path of its dynamic loader. Empty: none, because it is linked statically, or is a library.
   [[nodiscard]] std::string loader() const;
-  /// The sonames of the libraries it was linked with, not of those that these need.
+  /// The sonames of the libraries that it was linked with, without the dependencies of these.
   [[nodiscard]] std::vector<std::string> needed() const;
-  /// True if its constants, code or names of symbols have these bytes in them.
+  /// True if its constants, code or symbol names contain these bytes.
   [[nodiscard]] bool contains(std::string_view bytes) const;
 
  private:

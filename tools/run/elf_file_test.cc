@@ -14,7 +14,7 @@
 namespace wherry::tools {
 namespace {
 
-// Found in this very file, and by it.
+// A text that the test finds in its own executable.
 constexpr const char* kMark = "a text that only this program has in it";
 
 std::string read_all(const std::filesystem::path& path) {
@@ -58,7 +58,7 @@ TEST(ElfFile, AFileThatIsCutOffOrDamagedIsReadWithoutHarm) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << whole.substr(0, size);
     ask_everything(path);
   }
-  // Head and table of segments: every offset, size and count of them.
+  // The header and the table of segments, with all offsets, sizes and counts.
   for (std::size_t at = 4; at < std::min<std::size_t>(whole.size(), 64 + 16 * 56); at++) {
     std::string damaged = whole;
     damaged[at] = '\xff';

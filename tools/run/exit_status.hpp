@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exit statuses of a program that starts another one, as env, nohup and timeout have them.
+// Exit statuses of a program that starts another one, the same as those of env, nohup and timeout.
 #pragma once
 
 #include <cerrno>

@@ -29,7 +29,7 @@ void say(const std::string& line) {
   if (log::enabled(log::Level::warning)) fmt::print(stderr, "wherry run: {}\n", printable(line));
 }
 
-/// A mount of wherry mount whose files are not passed through: its large transfers go to the host.
+/// Whether the directory is in a wherry mount without passthrough: its large transfers go to the host.
 bool has_host_path(const std::string& directory) {
   return ::getxattr(directory.c_str(), layout::kPassthroughAttribute, nullptr, 0) < 0 && errno == ENODATA;
 }
@@ -64,7 +64,8 @@ void say_of_paths() {
   }
 }
 
-/// A container's own directories, for one, are on overlayfs.
+/// Warns of directories whose file system is not read in place. For example, a container's own directories are on
+/// overlayfs.
 void say_what_is_not_mapped() {
   std::istringstream directories(config::word(config::Key::files));
   for (std::string directory; std::getline(directories, directory, ':');) {
@@ -89,7 +90,7 @@ void serve_files(const std::string& program) {
   const char* const path = find_in_path(program.c_str(), room.data());
   if (path == nullptr || look_at(AT_FDCWD, path, 0) == Sight::seen) return;
   say(
-      fmt::format("{}: no library can be loaded before its own (it is linked statically, of Go, or runs with other "
+      fmt::format("{}: cannot preload a library (the program is linked statically, is a Go program, or runs with other "
                   "rights); the kernel serves its files",
                   program));
 }

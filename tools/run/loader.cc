@@ -20,7 +20,7 @@
 namespace wherry::tools {
 namespace {
 
-/// A line of the loader's list is "name => path (address)", and "name => not found".
+/// Parses a line of the loader's list: "name => path (address)" or "name => not found".
 SharedLibrary library_on(const std::string& line) {
   constexpr std::string_view arrow = " => ";
   const std::size_t found = line.find(arrow);
@@ -86,7 +86,7 @@ std::vector<SharedLibrary> libraries_of(const std::filesystem::path& file) {
   const std::optional<ElfFile> elf = ElfFile::open(file);
   if (!elf) return {};
   std::string loader = elf->loader();
-  // A shared library names none: the loader of this program does for it.
+  // A shared library has no loader entry; the loader of this program is used.
   if (loader.empty() && !elf->needed().empty()) {
     if (const std::optional<ElfFile> self = ElfFile::open("/proc/self/exe")) loader = self->loader();
   }
@@ -96,7 +96,7 @@ std::vector<SharedLibrary> libraries_of(const std::filesystem::path& file) {
   for (std::string line; std::getline(list, line);) {
     if (SharedLibrary library = library_on(line); !library.name.empty()) libraries.push_back(std::move(library));
   }
-  // Where one is missing the loader says that and nothing else.
+  // If a library is missing, the loader reports only that one.
   for (const std::string& name : elf->needed()) {
     const auto is_this = [&](const SharedLibrary& library) { return library.name == name; };
     if (std::ranges::none_of(libraries, is_this)) libraries.push_back({name, ""});

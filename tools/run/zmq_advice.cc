@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kSoname = "libzmq.so.5";
 
-/// The libzmq that the dynamic loader finds for the program or for a library that it needs.
+/// The libzmq that the dynamic loader finds for the program or for one of its libraries.
 std::string library_in_use(const std::filesystem::path& program) {
   for (const SharedLibrary& library : libraries_of(program)) {
     if (library.name == kSoname) return library.path.string();
@@ -25,7 +25,7 @@ std::string library_in_use(const std::filesystem::path& program) {
   return "";
 }
 
-/// Of what libzmq can be built with, what shows in the file.
+/// The optional features of a libzmq that its file shows.
 std::vector<std::string> features(const ElfFile& library) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kLibraries{
       {{"libnorm.", "norm"}, {"libpgm-", "pgm"}, {"libgssapi", "gssapi"}}};
@@ -40,7 +40,7 @@ std::vector<std::string> features(const ElfFile& library) {
   return found;
 }
 
-/// Two of its texts, which no other library has.
+/// Whether a libzmq is linked statically into the program: looks for two texts that no other library has.
 bool is_libzmq_inside(const ElfFile& program) {
   return program.contains("inproc://zeromq.zap.01") &&
          program.contains("The protocol is not compatible with the socket type");
@@ -55,7 +55,7 @@ std::vector<std::string> zmq_advice(const std::filesystem::path& program, const 
   if (in_use.empty()) {
     if (!is_libzmq_inside(*file) || file->contains("WHERRY_ZMQ_MAP")) return {};
     return {
-        fmt::format("{} has a libzmq of its own inside, which knows nothing of wherry:// and cannot be replaced; link "
+        fmt::format("{} has a libzmq of its own inside, which does not support wherry:// and cannot be replaced; link "
                     "it with {} instead (docs/zmq.md)",
                     program.string(), replacement.string())};
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is to be said of a program before its libzmq is replaced: that it cannot be, or what the other one lacks.
+// Advice about a program before its libzmq is replaced: that it cannot be replaced, or which features the replacement
+// lacks.
 #pragma once
 
 #include <filesystem>
@@ -9,8 +10,8 @@
 
 namespace wherry::tools {
 
-/// Sentences for the user, without a newline; none if there is nothing to say. `replacement` is the libzmq that
-/// `program` is going to use. Asks the dynamic loader, with the environment as it is, which libzmq it would have used.
+/// Returns sentences for the user, without a newline; none if there is no advice. `replacement` is the libzmq that
+/// `program` will use. Asks the dynamic loader which libzmq the program would have used in the current environment.
 std::vector<std::string> zmq_advice(const std::filesystem::path& program, const std::filesystem::path& replacement);
 
 }  // namespace wherry::tools

@@ -12,7 +12,7 @@ struct Measure {
   std::uint64_t bytes = 0;
 };
 
-/// How much there is below `paths`, roughly: for a progress bar. What cannot be read is passed over in silence.
+/// Estimates the number of files and bytes below `paths`, for a progress bar. Silently skips what cannot be read.
 Measure measure(const std::vector<std::string>& paths, bool recursive);
 
 }  // namespace wherry::tools

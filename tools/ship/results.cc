@@ -27,8 +27,8 @@ Results::~Results() {
 std::string Results::wait(std::uint64_t last_id) {
   thread_.join();
   if (!problem_.empty()) return problem_;
-  if (!summary_) return "the collector went away before it confirmed everything; look at what it said";
-  if (settled() != last_id) return "the collector did not confirm everything; look at what it said";
+  if (!summary_) return "the collector ended before it confirmed all paths; see the collector's messages";
+  if (settled() != last_id) return "the collector did not confirm all paths; see the collector's messages";
   return {};
 }
 
@@ -38,7 +38,7 @@ void Results::listen() {
   } catch (const std::exception& error) {
     problem_ = error.what();
   }
-  // The sender may sleep until a collector that is gone makes space.
+  // The sending thread may sleep until the collector makes space, which a collector that is gone never does.
   if (!summary_) channel_.cancel();
 }
 
@@ -48,12 +48,12 @@ void Results::read_all() {
     const std::size_t got = channel_.read(std::as_writable_bytes(std::span(&result, 1)));
     if (got == 0) return;
     if (got < sizeof result || result.version != layout::kShipVersion) {
-      throw std::runtime_error("what listens there is not 'wherry collect' of this release");
+      throw std::runtime_error("the listener is not 'wherry collect' of this release");
     }
     std::string path = read_text(result.path_bytes, layout::kShipMaxPath);
     std::string message = read_text(result.message_bytes, layout::kShipMaxMessage);
     if (!take(result, std::move(path), std::move(message)))
-      throw std::runtime_error("the collector's answer is nonsense");
+      throw std::runtime_error("the collector's answer is invalid");
   }
 }
 
@@ -78,7 +78,7 @@ bool Results::take(const ShipResult& result, std::string path, std::string messa
 std::string Results::read_text(std::size_t bytes, std::size_t limit) {
   std::string text(bytes <= limit ? bytes : 0, '\0');
   if (bytes > limit || channel_.read(std::as_writable_bytes(std::span(text))) < bytes) {
-    throw std::runtime_error("the collector's answer is nonsense");
+    throw std::runtime_error("the collector's answer is invalid");
   }
   return text;
 }

@@ -13,23 +13,23 @@
 
 namespace wherry::tools {
 
-/// Listens, in a thread of its own, to what the collector answers while the shipper sends.
+/// Reads the collector's answers, in a separate thread, while the shipper sends.
 class Results {
  public:
-  /// @param refused  is told of every refusal, in the listening thread
+  /// @param refused  called for every refusal, in the reading thread
   Results(Channel& channel, std::function<void(std::string path, std::string error)> refused);
   Results(const Results&) = delete;
   Results& operator=(const Results&) = delete;
-  /// Cancels the channel if the collector has not said its last word.
+  /// Cancels the channel if the collector has not sent its summary.
   ~Results();
 
-  /// True if the collector has refused `id`, and sending more of it is useless. From any thread.
+  /// True if the collector has refused `id`, so that more of it need not be sent. May be called from any thread.
   [[nodiscard]] bool refused(std::uint64_t id) const { return last_refused_.load(std::memory_order_relaxed) == id; }
-  /// Everything up to this id has been stored or refused.
+  /// All paths up to this id were stored or refused.
   [[nodiscard]] std::uint64_t settled() const { return settled_.load(std::memory_order_relaxed); }
 
-  /// Waits for the collector's summary or the end of the connection. Returns why the answers are not all there, empty
-  /// if they are and `last_id` is among them.
+  /// Waits for the collector's summary or the end of the connection. Returns why answers up to `last_id` are missing;
+  /// empty: none are.
   std::string wait(std::uint64_t last_id);
 
  private:
@@ -42,7 +42,7 @@ class Results {
   std::function<void(std::string, std::string)> on_refused_;
   std::atomic<std::uint64_t> last_refused_ = 0;
   std::atomic<std::uint64_t> settled_ = 0;
-  bool summary_ = false;  // the listening thread's; read after it ended, as is the next
+  bool summary_ = false;  // set by the reading thread; read after its end, as the next
   std::string problem_;
   std::thread thread_;
 };

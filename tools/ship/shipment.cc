@@ -17,8 +17,8 @@ namespace {
 using layout::ShipKind;
 using layout::ShipRecord;
 
-constexpr std::uint64_t kBlock = 512;      // the unit of st_blocks, whatever the filesystem's is
-constexpr std::size_t kPiece = 64 * 1024;  // of a file of unknown size; as cp reads small ones
+constexpr std::uint64_t kBlock = 512;      // the unit of st_blocks on all filesystems
+constexpr std::size_t kPiece = 64 * 1024;  // read size for a file of unknown size, as cp uses for small files
 
 ShipRecord record_of(ShipKind kind, std::uint64_t id, const struct stat& status) {
   ShipRecord record{};
@@ -42,8 +42,8 @@ bool same_content(const struct stat& before, const struct stat& after) {
          before.st_mtim.tv_nsec == after.st_mtim.tv_nsec;
 }
 
-// Files of /proc say size 0, those of /sys 4096: the kernel makes their content when it is read. They have no blocks;
-// nor has an empty file, or one that is a hole from end to end.
+// Whether st_size is the real size. Files of /proc report 0 and files of /sys 4096, because the kernel makes their
+// content on read. Such files have no blocks; but neither has an empty file, or one that is a single hole.
 bool says_its_size(int descriptor, const struct stat& status) {
   if (status.st_size == 0) return false;
   if (status.st_blocks != 0) return true;
@@ -88,7 +88,7 @@ std::string Shipment::file(std::string_view path, int descriptor, const struct s
   hash_.restart();
 
   Content result = size_known ? content(descriptor, status) : to_the_end(descriptor);
-  // A file that changes while it is read may arrive half old and half new, with a hash that agrees.
+  // A file that changes during the read may arrive half old and half new, with a matching hash.
   struct stat now{};
   if (result == Content::whole && (::fstat(descriptor, &now) != 0 || !same_content(status, now))) {
     result = Content::unreadable;
@@ -105,7 +105,7 @@ std::string Shipment::file(std::string_view path, int descriptor, const struct s
   send(record_of(ShipKind::abandon, last_id_));
   if (result == Content::refused) return {};
   return error_ != 0 ? std::system_category().message(error_)
-                     : "it changed while it was read; ship it again when nobody writes it";
+                     : "it changed during the read; ship it again when no program writes it";
 }
 
 void Shipment::goodbye(std::uint64_t failures) {
@@ -121,8 +121,8 @@ Shipment::Content Shipment::content(int descriptor, const struct stat& status) {
   if (static_cast<std::uint64_t>(status.st_blocks) * kBlock >= size) return extent(descriptor, 0, size);
   for (std::uint64_t position = 0; position < size;) {
     const off_t data = ::lseek(descriptor, static_cast<off_t>(position), SEEK_DATA);
-    if (data < 0 && errno == EINVAL) return extent(descriptor, position, size);  // a filesystem that knows no holes
-    // ENXIO: no data behind the position. (A file that is cut now is found by its changed length.)
+    if (data < 0 && errno == EINVAL) return extent(descriptor, position, size);  // a filesystem without SEEK_DATA
+    // ENXIO: no data behind the position. (If the file is truncated now, its changed length shows it.)
     const std::uint64_t from = data < 0 ? size : std::min(static_cast<std::uint64_t>(data), size);
     if (from > position) hash_.hole(position, from - position);
     if (from == size) break;
@@ -134,7 +134,7 @@ Shipment::Content Shipment::content(int descriptor, const struct stat& status) {
   return Content::whole;
 }
 
-// Its records promise a length, too, so each piece is read before it is announced.
+// Each data record announces its length, so each piece is read before its record is sent.
 Shipment::Content Shipment::to_the_end(int descriptor) {
   std::array<std::byte, kPiece> piece;
   for (length_ = 0;;) {
@@ -168,7 +168,8 @@ Shipment::Content Shipment::extent(int descriptor, std::uint64_t offset, std::ui
   return Content::whole;
 }
 
-// Once its record has promised a number of bytes, that many must follow. False if they are not the file's.
+// Sends one data record. The announced number of bytes must follow even if the file ends early: then zeros are sent,
+// and false is returned.
 bool Shipment::data(int descriptor, std::uint64_t offset, std::uint64_t length) {
   ShipRecord record = record_of(ShipKind::data, last_id_);
   record.offset = offset;

@@ -15,8 +15,8 @@
 
 namespace wherry::tools {
 
-/// Turns things of a filesystem into records. The content of a file is read straight into the channel's space, which
-/// over a Wherry stream is the collector's ring, and hashed there.
+/// Converts files, directories and symbolic links into records. Reads the content of a file directly into the channel's
+/// space, and hashes it there. Over a Wherry stream that space is the collector's ring.
 class Shipment {
  public:
   struct Counts {
@@ -26,17 +26,17 @@ class Shipment {
     std::atomic<std::uint64_t> bytes = 0;  ///< data; holes do not count
   };
 
-  /// @param counts  is kept up to date, and may be read from any thread
+  /// @param counts  updated continuously; may be read from any thread
   Shipment(Channel& channel, const Results& results, Counts& counts)
       : channel_(channel), results_(results), counts_(counts) {}
 
   void hello(std::string_view label, std::uint64_t total_files, std::uint64_t total_bytes);
   void directory(std::string_view path, const struct stat& status);
   void symlink(std::string_view path, std::string_view target, const struct stat& status);
-  /// Ships the content of the regular file open as `descriptor`. Returns why it could not be read to its end; empty if
-  /// it was, or if the collector refused it meanwhile.
+  /// Ships the content of the regular file open as `descriptor`. Returns why it could not be read completely. Empty: it
+  /// was, or the collector refused it meanwhile.
   std::string file(std::string_view path, int descriptor, const struct stat& status);
-  /// The last record. `failures`: things that could not be read here.
+  /// Sends the last record. `failures`: the number of paths that could not be read.
   void goodbye(std::uint64_t failures);
 
   [[nodiscard]] std::uint64_t last_id() const { return last_id_; }
@@ -55,7 +55,7 @@ class Shipment {
   ContentHash hash_;
   Counts& counts_;
   std::uint64_t last_id_ = 0;
-  std::uint64_t length_ = 0;  // of the file that is shipped
+  std::uint64_t length_ = 0;  // of the current file
   int error_ = 0;             // why the content is unreadable
 };
 

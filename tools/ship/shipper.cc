@@ -75,7 +75,7 @@ ShipReport Shipper::run() {
   const auto wait = std::chrono::duration<double>(options_.wait);
   const std::unique_ptr<Channel> channel = connect_channel("wherry ship", options_.to, wait);
   started_ns_ = monotonic_ns();
-  // Before the results: a collector may refuse at any moment, and its refusals are shown.
+  // Made before the results, because the collector may refuse at any moment, and refusals are shown.
   Progress progress(options_.quiet ? Progress::Show::never : Progress::Show::if_terminal,
                     [&] { return progress_text(total.bytes); });
   progress_ = &progress;
@@ -90,7 +90,7 @@ ShipReport Shipper::run() {
   } catch (const Error& error) {
     report_.error = error.what();
   }
-  // The collector's reason for the end says more than the connection's error.
+  // The collector's reason for the end is more informative than the connection's error.
   if (std::string problem = results.wait(shipment.last_id()); !problem.empty()) report_.error = std::move(problem);
   progress.stop();
 
@@ -151,7 +151,7 @@ nlohmann::json ShipReport::to_json() const {
 }
 
 std::string ShipReport::to_text() const {
-  // Unless all was verified, the sums are of what was sent, and no more.
+  // Unless all paths were verified, the sums count only what was sent.
   std::string text = fmt::format("{}{}, {}, {}: {} in {}, {}", complete() ? "" : "sent ", counted(files, "file"),
                                  counted(directories, "directory"), counted(symlinks, "symlink"), human_bytes(bytes),
                                  human_time(seconds), human_rate(bytes, seconds));

@@ -18,22 +18,22 @@ namespace wherry::tools {
 struct ShipReport {
   std::string to;
   std::string label;
-  std::uint64_t files = 0;  ///< sent, as the following
+  std::uint64_t files = 0;  ///< sent, as are the next three
   std::uint64_t directories = 0;
   std::uint64_t symlinks = 0;
   std::uint64_t bytes = 0;     ///< data moved; holes do not count
   std::uint64_t paths = 0;     ///< directories, symbolic links and files that were begun
-  std::uint64_t answered = 0;  ///< of the paths, the first so many were stored or refused, as far as the collector said
+  std::uint64_t answered = 0;  ///< paths, from the first on, that the collector has stored or refused
   double seconds = 0;
-  std::vector<Failure> failures;  ///< could not be read, or was refused
-  std::string error;              ///< why the session ended early; empty if it did not
+  std::vector<Failure> failures;  ///< paths that could not be read, or were refused
+  std::string error;              ///< why the session ended early; empty: it did not
 
   [[nodiscard]] bool complete() const { return failures.empty() && error.empty(); }
   [[nodiscard]] nlohmann::json to_json() const;
   [[nodiscard]] std::string to_text() const;
 };
 
-/// Connects to a collector, ships everything the options name, and waits until the collector has confirmed it.
+/// Connects to a collector, ships all paths of the options, and waits until the collector has confirmed them.
 class Shipper {
  public:
   explicit Shipper(ShipOptions options);
@@ -51,7 +51,7 @@ class Shipper {
   Shipment::Counts counts_;
   std::uint64_t started_ns_ = 0;
   std::uint64_t unreadable_ = 0;
-  std::mutex mutex_;  // of the report's failures
+  std::mutex mutex_;  // guards the report's failures
   Progress* progress_ = nullptr;
 };
 

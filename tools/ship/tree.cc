@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kOpenDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 
-// Levels at the top of a tree with directories that stay open while their content is shipped.
+// The number of top levels of a tree whose directories stay open while their content is shipped.
 constexpr int kOpenLevels = 32;
 
 unsigned char type_of(mode_t mode) { return static_cast<unsigned char>(IFTODT(mode)); }
@@ -30,7 +30,7 @@ std::string below(const std::string& folder, const std::string& entry) {
 }  // namespace
 
 void Tree::ship(int base, const std::string& path, const std::string& name) {
-  // As everywhere, a slash at the end means what a symbolic link points to.
+  // As usual, a slash at the end means the target of a symbolic link.
   const bool follow = path.ends_with('/') || name.empty();
   struct stat status{};
   if (::fstatat(base, path.c_str(), &status, follow ? 0 : AT_SYMLINK_NOFOLLOW) != 0) return fail(path, errno);
@@ -48,12 +48,12 @@ void Tree::ship_entry(int parent, const char* entry, const std::string& name, un
     case DT_DIR:
       return ship_directory(parent, entry, name, follow);
     default:
-      return failed_(name, "it is neither file, directory nor symbolic link; it was left out");
+      return failed_(name, "not a file, directory or symbolic link; skipped");
   }
 }
 
 void Tree::ship_file(int parent, const char* entry, const std::string& name) {
-  // O_NONBLOCK: a FIFO that is put in the file's place meanwhile would be waited for until it had a writer.
+  // O_NONBLOCK: if a FIFO has replaced the file, open must not wait for its writer.
   const UniqueFd file(::openat(parent, entry, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat status{};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) return fail(name, errno);
@@ -82,7 +82,7 @@ bool Tree::begin_directory(int parent, const char* entry, bool follow, Level& le
     fail(level.name.empty() ? entry : level.name, errno);
     return false;
   }
-  // The destination keeps its own mode and time: it is the user's, not part of what is shipped.
+  // The destination keeps its own mode and time: it belongs to the user, and is not part of the shipment.
   if (!level.name.empty()) shipment_.directory(level.name, level.status);
   return true;
 }
@@ -104,7 +104,7 @@ void Tree::ship_below(Level& level, int depth) {
 std::vector<std::string> Tree::ship_all_but_directories(const Level& level) {
   std::vector<std::string> folders;
   const int descriptor = level.descriptor.get();
-  const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);  // the listing's
+  const int copy = ::fcntl(descriptor, F_DUPFD_CLOEXEC, 0);  // for the listing
   const std::unique_ptr<DIR, int (*)(DIR*)> listing(::fdopendir(copy), ::closedir);
   if (!listing) {
     fail(level.name, errno);
@@ -132,7 +132,7 @@ std::vector<std::string> Tree::ship_all_but_directories(const Level& level) {
   return folders;
 }
 
-// By way of its child, which may have been moved to another place meanwhile.
+// Opens the directory again through its child. The child may have been moved meanwhile.
 bool Tree::reopen(Level& level, const Level& child) {
   level.descriptor.reset(::openat(child.descriptor.get(), "..", kOpenDirectory));
   struct stat found{};
@@ -141,7 +141,7 @@ bool Tree::reopen(Level& level, const Level& child) {
     return true;
   }
   level.descriptor.reset();
-  failed_(level.name, "what is in it was moved while it was read; ship it again");
+  failed_(level.name, "its content was moved during the read; ship it again");
   return false;
 }
 

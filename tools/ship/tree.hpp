@@ -13,7 +13,7 @@
 
 namespace wherry::tools {
 
-/// Walks what the user named and ships it. What cannot be read is told and passed over.
+/// Walks the paths that the user named, and ships them. Reports and skips paths that cannot be read.
 class Tree {
  public:
   using Failed = std::function<void(std::string path, std::string error)>;
@@ -21,12 +21,12 @@ class Tree {
   Tree(Shipment& shipment, bool recursive, Failed failed)
       : shipment_(shipment), recursive_(recursive), failed_(std::move(failed)) {}
 
-  /// Ships what `path`, relative to the directory open as `base`, is, under the name `name`. An empty name ships the
-  /// content of a directory without the directory itself.
+  /// Ships `path`, relative to the directory open as `base`, under the name `name`. An empty name ships the content of
+  /// a directory without the directory itself.
   void ship(int base, const std::string& path, const std::string& name);
 
  private:
-  // A directory that is being shipped. Deep in a tree it is closed while what is below it is.
+  // A directory that is being shipped. Deep in a tree it is closed while its subdirectories are shipped.
   struct Level {
     UniqueFd descriptor;
     std::string name;
@@ -50,7 +50,7 @@ class Tree {
 
 /// The name under which a path given without -C is shipped: its last component, empty for ".", ".." and "/".
 std::string base_name(const std::string& path);
-/// The name under which a path given with -C is shipped: as it is, but for "." and empty components.
+/// The name under which a path given with -C is shipped: the path without "." and empty components.
 std::string plain_name(const std::string& path);
 
 }  // namespace wherry::tools

@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Calls visit(entry) for each entry until it returns false. A directory that cannot be read, or vanishes, has none
-// left.
+// Calls visit(entry) for each entry until it returns false. A directory that cannot be read, or that vanishes, counts
+// as empty.
 template <class Visit>
 void for_each_entry(const fs::path& directory, Visit visit) {
   std::error_code error;
@@ -44,7 +44,7 @@ bool is_own(const fs::path& process) {
   return stat(process.c_str(), &status) == 0 && status.st_uid == geteuid();
 }
 
-// The process's id in its own namespace, which it writes into its page: the last one of the line.
+// The process's id in its own namespace, which it writes into its page: the last number of the line.
 std::uint64_t own_pid(const fs::path& process, pid_t fallback) {
   std::ifstream status(process / "status");
   for (std::string line; std::getline(status, line);) {
@@ -64,7 +64,7 @@ bool is_statistics_file(const fs::path& descriptor) {
   return !gone && (target == prefix || target == prefix + " (deleted)");
 }
 
-// Other files may have the page's name: the first that proves to be this process's page counts.
+// Other files may have the page's name. Takes the first one that is this process's page.
 std::optional<ProcessReading> read_process(const fs::path& process, pid_t pid) {
   std::optional<ProcessReading> reading;
   for_each_entry(process / "fd", [&](const fs::path& descriptor) {

@@ -5,8 +5,8 @@
 
 namespace wherry::tools {
 
-/// All processes of this user that have, or had, a Wherry endpoint, found through /proc. Processes that come, go, or
-/// may not be looked at are left out quietly.
+/// Reads all processes of this user that have or had a Wherry endpoint, found through /proc. Silently omits processes
+/// that start, end, or may not be inspected.
 Reading read_processes();
 
 }  // namespace wherry::tools

@@ -8,7 +8,7 @@
 namespace wherry::tools {
 namespace {
 
-// What makes an endpoint the same one at two moments.
+// Identifies an endpoint across readings.
 using Identity = std::tuple<pid_t, std::uint64_t, std::uint32_t, std::uint64_t>;
 
 Identity identity(const ProcessReading& process, const EndpointReading& endpoint) {
@@ -26,7 +26,7 @@ Endpoints by_identity(const Reading& reading) {
 }
 
 Rates rates_between(const EndpointReading& before, const EndpointReading& now, double seconds) {
-  // A counter that runs backwards is a false claim, or a reading from before the first: no rate.
+  // A decreasing counter is a false claim, or a reading from before the first one: no rate.
   const auto rate = [seconds](std::uint64_t from, std::uint64_t to) {
     return to > from && seconds > 0 ? static_cast<double>(to - from) / seconds : 0;
   };

@@ -5,7 +5,7 @@
 
 namespace wherry::tools {
 
-/// What an endpoint did per second.
+/// The activity of an endpoint per second.
 struct Rates {
   double bytes_sent = 0;
   double sends = 0;
@@ -22,8 +22,8 @@ struct Activity {
   Rates rates;
 };
 
-/// One activity for each endpoint of `now`, the busiest first, then by process and record. An endpoint that was not
-/// there `before` counts from when it was opened. The result points into `now`.
+/// Returns one activity for each endpoint of `now`, the busiest first, then by process and record. An endpoint that is
+/// not in `before` counts from when it was opened. The result points into `now`.
 std::vector<Activity> activities(const Reading& before, const Reading& now);
 
 }  // namespace wherry::tools

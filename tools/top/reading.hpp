@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `wherry top` read of the processes at one moment. All of it is what those processes claim, but within its
-// limits.
+// The values that `wherry top` read from the processes at one moment. The processes state them; only their limits are
+// checked.
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ namespace wherry::tools {
 
 struct EndpointReading {
   std::uint32_t record = 0;
-  std::uint64_t generation = 0;  ///< with the record: the same endpoint at another moment has the same
+  std::uint64_t generation = 0;  ///< with the record it identifies the endpoint across readings
   layout::EndpointKind kind = layout::EndpointKind::stream;
   Address local;
   Address peer;
@@ -32,26 +32,26 @@ struct EndpointReading {
   bool asleep_sending = false, asleep_receiving = false;
 };
 
-/// A class of transfers of a mount's files that the process chooses the way of.
+/// A class of transfers of a mount's files, for which the process chooses between two ways.
 struct TransfersReading {
   struct Way {
     std::uint64_t calls = 0, bytes = 0, explored = 0;
-    std::uint64_t estimate_ns = 0;  ///< for the least bytes of the class; 0: not measured
+    std::uint64_t estimate_ns = 0;  ///< for the smallest transfer of the class; 0: not measured
   };
   layout::TransferTraits traits;
-  Way host;    ///< to the host's server, past the mount
-  Way kernel;  ///< by the mount
+  Way host;    ///< directly to the host's server
+  Way kernel;  ///< through the mount
 };
 
 struct ProcessReading {
   pid_t pid = 0;
   std::string program;  ///< printable
-  std::string job;      ///< printable; empty if it does not say
+  std::string job;      ///< printable; empty: unknown
   std::uint32_t node = 0;
-  std::uint64_t started_ns = 0;  ///< CLOCK_MONOTONIC; with the pid: the same process at another moment has the same
+  std::uint64_t started_ns = 0;  ///< CLOCK_MONOTONIC; with the pid it identifies the process across readings
   std::uint64_t endpoints_not_shown = 0;
   std::vector<EndpointReading> endpoints;
-  std::vector<TransfersReading> transfers;  ///< those classes of which there were some
+  std::vector<TransfersReading> transfers;  ///< only classes that had transfers
 };
 
 struct Reading {

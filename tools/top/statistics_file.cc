@@ -27,8 +27,8 @@ using layout::TransferClass;
 
 constexpr std::size_t kPageBytes = 4096;
 
-// The page, mapped read-only. Only bytes below `readable` may be read: the rest was never written, and looking at it
-// would give it memory, at the expense of the process that is looked at.
+// The page, mapped read-only. Only bytes below `readable_` may be read. The bytes behind were never written, and a read
+// would allocate memory at the expense of the inspected process.
 class Mapping {
  public:
   explicit Mapping(int file) : file_(file) {
@@ -51,7 +51,7 @@ class Mapping {
   [[nodiscard]] const StatisticsHeader* header() const {
     return readable_ >= sizeof(StatisticsHeader) ? reinterpret_cast<const StatisticsHeader*>(start_) : nullptr;
   }
-  // Null on a page that was never written: the process has no such transfers.
+  // Null if the page was never written: the process has no such transfers.
   [[nodiscard]] const TransferClass* transfers(std::size_t place) const {
     const std::size_t offset = layout::kTransferClassesOffset + place * sizeof(TransferClass);
     const auto page = static_cast<off_t>(offset / kPageBytes * kPageBytes);
@@ -59,7 +59,7 @@ class Mapping {
     if (lseek(file_, page, SEEK_DATA) != page) return nullptr;
     return reinterpret_cast<const TransferClass*>(start_ + offset);
   }
-  // Null from the first record on that was never used: records are taken from the front.
+  // Null from the first unused record on: records are used in order.
   [[nodiscard]] const StatisticsRecord* record(std::uint32_t index) const {
     const std::size_t offset = layout::kStatisticsRecordsOffset + index * sizeof(StatisticsRecord);
     if (index >= layout::kStatisticsRecords || offset + sizeof(StatisticsRecord) > readable_) return nullptr;
@@ -72,7 +72,7 @@ class Mapping {
   std::size_t readable_ = 0;
 };
 
-// A field as it is now; its owner may be changing it.
+// Loads a field that its owner may change concurrently.
 template <class T>
 T claim(const T& field) {
   return __atomic_load_n(&field, __ATOMIC_RELAXED);
@@ -123,7 +123,7 @@ void read_counters(const StatisticsRecord& record, EndpointReading& reading) {
   reading.asleep_receiving = claim(record.asleep_receiving) != 0;
 }
 
-// False for what no Wherry process writes. What is left may be wrong, but can be shown and divided by.
+// False for values that no Wherry process writes. Other values may be wrong, but can be shown and divided by safely.
 bool is_plausible(EndpointReading& reading) {
   if (reading.kind != EndpointKind::stream && reading.kind != EndpointKind::listener) return false;
   if (reading.send_capacity > fabric::kMaxSegmentBytes || reading.receive_capacity > fabric::kMaxSegmentBytes)
@@ -133,7 +133,7 @@ bool is_plausible(EndpointReading& reading) {
   return true;
 }
 
-// Empty if the record is free, or was freed or reused while it was read.
+// Empty if the record is free, or was freed or reused during the read.
 std::optional<EndpointReading> read_record(const StatisticsRecord& record) {
   EndpointReading reading;
   reading.generation = record.generation.load(std::memory_order_acquire);  // STATISTICS-RECORD

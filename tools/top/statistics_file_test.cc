@@ -40,7 +40,7 @@ ProcessReading own_reading() {
   return {};
 }
 
-// The file among this process's descriptors that holds its own page.
+// The descriptor of this process's own statistics page.
 std::filesystem::path own_page() {
   for (const auto& descriptor : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code gone;
@@ -50,7 +50,7 @@ std::filesystem::path own_page() {
   return {};
 }
 
-// A page that holds whatever a test writes into it.
+// A page with the bytes that a test writes into it.
 class ForgedPage {
  public:
   explicit ForgedPage(std::size_t bytes = kStatisticsBytes, int seals = F_SEAL_SHRINK)

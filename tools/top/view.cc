@@ -19,7 +19,7 @@ using layout::EndpointKind;
 
 std::string per_second(double bytes) { return human_bytes(bytes) + "/s"; }
 
-// A few an hour are not none.
+// Small rates get two digits, so that a few events per hour are not shown as 0.
 std::string times(double per_second) {
   return per_second > 0 && per_second < 9.95 ? fmt::format("{:.2g}", per_second) : fmt::format("{:.0f}", per_second);
 }
@@ -28,7 +28,7 @@ std::string fill(std::uint64_t bytes, std::uint64_t capacity) {
   return capacity == 0 ? "-" : fmt::format("{}%", bytes * 100 / capacity);
 }
 
-// node:port, without the scheme that every address has.
+// NODE:PORT, without the scheme, which is the same for all.
 std::string short_address(const Address& address) {
   const std::string port = address.port ? std::to_string(*address.port) : "*";
   return fmt::format("{}:{}", address.node.value_or(0), port);
@@ -43,7 +43,7 @@ const char* state(const EndpointReading& endpoint) {
 
 std::string peer_text(const EndpointReading& endpoint) {
   if (endpoint.kind == EndpointKind::listener) return "";
-  // As URLs have it, an IPv6 address is in brackets.
+  // An IPv6 address is in brackets, as in URLs.
   const bool is_ipv6 = endpoint.peer_host.find(':') != std::string::npos;
   const std::string host = is_ipv6 ? "[" + endpoint.peer_host + "]:" : endpoint.peer_host + ":";
   return (endpoint.peer_host.empty() ? "" : host) + short_address(endpoint.peer) +
@@ -127,7 +127,7 @@ const char* kind_text(const TransfersReading& transfers) {
   return "writes";
 }
 
-/// By the estimates, as file::PathCosts has it where both ways of the class were measured.
+/// The way with the lower estimate, as file::PathCosts chooses if both ways of the class were measured.
 const char* chosen_way(const TransfersReading& transfers) {
   if (transfers.host.estimate_ns == 0) return "mount";
   if (transfers.kernel.estimate_ns == 0) return "host";
@@ -206,7 +206,7 @@ std::string top_text(const Reading& before, const Reading& now, std::size_t line
                {"SLEEPS/s", right},
                {"WAKES/s", right},
                {"STATE"}});
-  // The summary, an empty line and the titles are lines too, and so is the one that says what was cut.
+  // Subtracts the summary, an empty line, the titles, and the line that reports omitted rows.
   const std::size_t room = lines == 0 || all.size() + 3 <= lines ? all.size() : std::max<std::size_t>(lines, 5) - 4;
   for (std::size_t i = 0; i < room; ++i) table.row(cells(all[i]));
   text += "\n" + table.text(columns);
@@ -235,7 +235,7 @@ std::string top_files_text(const Reading& now, std::size_t lines, std::size_t co
     for (const TransfersReading& one : process.transfers) rows.push_back(cells(process, one));
   }
   if (rows.empty()) return "no program chooses between a mount and its host\n";
-  // The titles are a line too, and so is the one that says what was cut.
+  // Subtracts the titles, and the line that reports omitted rows.
   const std::size_t room = lines == 0 || rows.size() + 1 <= lines ? rows.size() : std::max<std::size_t>(lines, 3) - 2;
   for (std::size_t i = 0; i < room; ++i) table.row(rows[i]);
   std::string text = table.text(columns);

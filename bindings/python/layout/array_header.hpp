@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What stands before the elements of an array in a message (docs/python.md has it for other languages).
+// The header before the elements of an array in a message (docs/python.md has it for other languages).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ inline constexpr std::uint32_t kArrayVersion = 1;
 inline constexpr std::uint32_t kArrayMagic = 0x59525241;  ///< "ARRY"
 inline constexpr std::size_t kArrayMaxDimensions = 8;
 
-/// Little-endian. The elements follow in the order of C, without gaps.
+/// Little-endian. The elements follow in C order, without gaps.
 struct ArrayHeader {
   std::uint32_t version;           // W: sender. kArrayVersion
   std::uint32_t magic;             // W: sender. kArrayMagic

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Wherry moves data between processes, cards and machines at the speed of memory. docs/python.md is the manual."""
+"""Wherry moves data between processes, cards and machines by shared memory and networks. See docs/python.md."""
 
 from ._native import (
     Connecting,

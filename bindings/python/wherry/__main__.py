@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m wherry --prefix: prints the folder below which the package's libraries, headers and programs lie.
+"""python -m wherry --prefix: prints the folder that contains the package's libraries, headers and programs.
 
-python -m wherry COMMAND...: runs the program wherry that came with the package.
+python -m wherry COMMAND...: runs the program wherry of the package.
 """
 
 import os

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The calls of wherry that wait, for asyncio: each is a coroutine, and waits by the descriptor of its object.
+"""The blocking calls of wherry as coroutines for asyncio. Each waits on the descriptor of its object.
 
-One task receives from an object at a time, and one sends. A task that is cancelled while it waits has moved nothing, but for
-the bytes of a send that were accepted before.
+One task receives from an object at a time, and one sends. A task that is cancelled while it waits has moved no bytes, except
+those of a send that were accepted before.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ async def _wait_readable(descriptor: int) -> None:
 
 
 async def _until(attempt: collections.abc.Callable[[], _Result | None], descriptor: int) -> _Result:
-    """Repeats a call that never blocks until it returns something else than None."""
+    """Repeats a non-blocking call until it returns a value other than None."""
     while (result := attempt()) is None:
         await _wait_readable(descriptor)
     return result
@@ -70,7 +70,7 @@ class _Connection:
 
 
 class Stream(_Connection):
-    """wherry.Stream in a loop of asyncio. `wrapped` is the stream itself, for calls that never block."""
+    """wherry.Stream for asyncio. `wrapped` is the stream itself, for non-blocking calls."""
 
     def __init__(self, wrapped: _native.Stream) -> None:
         super().__init__(wrapped)
@@ -91,7 +91,7 @@ class Stream(_Connection):
             await _wait_readable(self.wrapped.send_descriptor())
 
     async def receive(self, size: int = 65536) -> bytes:
-        """Something that has come, at most size bytes; b'' at the end."""
+        """Returns bytes that have arrived, at most size; b'' at the end."""
         return await _until(lambda: self.wrapped.try_receive(size), self.wrapped.fileno())
 
     def __aiter__(self) -> typing.Self:
@@ -104,7 +104,7 @@ class Stream(_Connection):
 
 
 class FramedStream(_Connection):
-    """wherry.FramedStream in a loop of asyncio. Takes the stream over."""
+    """wherry.FramedStream for asyncio. Takes over the stream."""
 
     def __init__(self, stream: Stream | _native.Stream) -> None:
         self.wrapped = _native.FramedStream(stream.wrapped if isinstance(stream, Stream) else stream)
@@ -115,7 +115,7 @@ class FramedStream(_Connection):
         return await _until(lambda: self.wrapped.try_send(buffer), self.wrapped.send_descriptor())
 
     async def receive(self) -> memoryview:
-        """The next message, in place until the next call that receives. Raises EOFError at the end."""
+        """Returns the next message, in place until the next call that receives. Raises EOFError at the end."""
         return await _until(self.wrapped.try_receive, self.wrapped.fileno())
 
     def __aiter__(self) -> typing.Self:
@@ -129,20 +129,20 @@ class FramedStream(_Connection):
 
 
 class Subscriber:
-    """wherry.Subscriber in a loop of asyncio. Iterating takes messages until the end."""
+    """wherry.Subscriber for asyncio. Iterating takes messages until the end."""
 
     def __init__(self, wrapped: _native.Subscriber) -> None:
         self.wrapped = wrapped
 
     async def take(self) -> _native.Message:
-        """The next message. Raises EOFError at the end."""
+        """Returns the next message. Raises EOFError at the end."""
         return await _until(self._try_take, self.wrapped.fileno())
 
     def _try_take(self) -> _native.Message | None:
         message = self.wrapped.try_take()
         if message is not None:
             return message
-        self.wrapped.admit()  # the descriptor tells of newcomers, too
+        self.wrapped.admit()  # the descriptor also reports new publishers
         return self.wrapped.try_take()
 
     def __aiter__(self) -> typing.Self:
@@ -156,7 +156,7 @@ class Subscriber:
 
 
 class Listener:
-    """wherry.Listener in a loop of asyncio. Iterating accepts; a context manager, which frees the port."""
+    """wherry.Listener for asyncio. Iterating accepts connections. A context manager, which frees the port."""
 
     def __init__(self, wrapped: _native.Listener) -> None:
         self.wrapped = wrapped
@@ -187,11 +187,11 @@ def listen(address: str, *, ring_bytes: int = 0) -> Listener:
 
 
 async def connect(address: str, timeout: float | None = None, *, ring_bytes: int = 0) -> Stream:
-    """As wherry.connect. The timeout, in seconds, limits both the wait for a listener and that for its answer."""
+    """As wherry.connect. The timeout, in seconds, limits the wait for a listener and for its answer."""
     attempt = _native.start_connect(address, timeout, ring_bytes=ring_bytes)
     try:
         return Stream(await asyncio.wait_for(_until(attempt.try_finish, attempt.fileno()), timeout))
     except Timeout:
         raise
     except TimeoutError:
-        return Stream(attempt.finish(0))  # connected after all, or the Timeout that says what was missing
+        return Stream(attempt.finish(0))  # connected by now, or raises Timeout with the reason

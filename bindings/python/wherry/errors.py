@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions of Wherry. Each is an OSError with an errno, and the built-in exception of that errno where there is one."""
+"""The exceptions of Wherry. Each is an OSError with an errno, and also the built-in exception of that errno, if there is one."""
 
 import errno as _errno
 
@@ -7,14 +7,14 @@ __all__ = ["BrokenPipe", "Cancelled", "ConnectionRefused", "ConnectionReset", "E
 
 
 class Error(OSError):
-    """Failed: `errno`, and a text of what failed, the reason, and what to do about it."""
+    """A failure: `errno`, and a text with the operation, the reason and advice."""
 
     operation: str = ""
-    """What was tried, such as "connect"."""
+    """The operation that failed, such as "connect"."""
     address: str = ""
-    """What it was tried on; may be empty."""
+    """The object of the operation; may be empty."""
     advice: str = ""
-    """What the user can do about it; may be empty."""
+    """What the user can do; may be empty."""
     moved: int = 0
     """Bytes that the call moved before it failed."""
 
@@ -24,7 +24,7 @@ class Timeout(Error, TimeoutError):
 
 
 class ConnectionRefused(Error, ConnectionRefusedError):
-    """ECONNREFUSED: nobody listened in time, or the listener refused."""
+    """ECONNREFUSED: no listener in time, or the listener refused."""
 
 
 class ConnectionReset(Error, ConnectionResetError):
@@ -36,7 +36,7 @@ class BrokenPipe(Error, BrokenPipeError):
 
 
 class Cancelled(Error):
-    """ECANCELED: cancel() or close() of another thread ended the call."""
+    """ECANCELED: cancel(), or close() by another thread, ended the call."""
 
 
 class _FileNotFound(Error, FileNotFoundError):

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `wherry ship` and `wherry collect` say to each other over one stream. Little-endian; no record is aligned in the
-// stream, so both sides copy a record out before they look at it.
+// The protocol of `wherry ship` and `wherry collect` over one stream. Little-endian. No record is aligned in the
+// stream, so both sides copy a record out before they read it.
 //
 //   shipper to collector                               collector to shipper
 //   +-----------+-------+                              +------------+------+---------+
@@ -10,12 +10,13 @@
 //   | ShipRecord | path | target | data |  any number, the last one `goodbye`
 //   +------------+------+--------+------+
 //
-// A file is: `file`, then `data` records with rising offsets (what lies between them is a hole), then `file_end` with
-// the hash of the content, or `abandon`. Nothing else may stand inside a file. Directories come before what is in them.
+// A file consists of `file`, then `data` records with rising offsets (a gap between them is a hole), then `file_end`
+// with the hash of the content, or `abandon`. No other record may be inside a file. A directory comes before its
+// content.
 //
-// `id` numbers the things shipped (directory, symlink, file) from 1; the records of one file carry the file's id. The
-// collector answers `refused` for a thing it will not or could not store, at once, and `stored` for everything up to
-// and including an id that was not refused, now and then: success needs no answer of its own.
+// `id` numbers the paths shipped (directory, symlink, file) from 1; all records of one file have the file's id. The
+// collector answers `refused` at once for a path that it will not or could not store. From time to time it answers
+// `stored` for all paths up to an id that were not refused, so that a success needs no answer of its own.
 #pragma once
 
 #include <bit>
@@ -30,19 +31,19 @@ static_assert(std::endian::native == std::endian::little, "the wire is little-en
 inline constexpr std::uint32_t kShipVersion = 1;
 inline constexpr std::uint32_t kShipMagic = 0x50494853;  ///< "SHIP" as bytes
 
-// Limits: a receiver ends the session of a peer that passes one.
+// Limits. A receiver ends the session of a peer that exceeds one.
 inline constexpr std::uint32_t kShipMaxLabel = 255;
 inline constexpr std::uint32_t kShipMaxPath = 4095;  ///< of a path, and of a symlink's target
 inline constexpr std::uint32_t kShipMaxMessage = 1024;
-inline constexpr std::uint64_t kShipMaxData = 1 << 20;  ///< of one `data` record, so that a refusal is heeded soon
+inline constexpr std::uint64_t kShipMaxData = 1 << 20;  ///< of one `data` record, so that a refusal takes effect soon
 inline constexpr std::uint64_t kShipMaxFile = INT64_MAX;
-/// `length` of a `file` that does not know it beforehand, as those of /proc: its `file_end` says.
+/// `length` of a `file` whose length is not known beforehand, such as those of /proc; its `file_end` has the length.
 inline constexpr std::uint64_t kShipUnknownLength = UINT64_MAX;
 
 struct ShipHello {
   std::uint32_t version;      // W: shipper; kShipVersion
   std::uint32_t magic;        // W: shipper; kShipMagic
-  std::int64_t pid;           // W: shipper; informational, 0 if it will not say
+  std::int64_t pid;           // W: shipper; informational, 0: unknown
   std::uint32_t node;         // W: shipper; informational
   std::uint32_t label_bytes;  // W: shipper; bytes of the label behind this
   std::uint64_t total_files;  // W: shipper; for progress only, 0 if unknown
@@ -62,11 +63,11 @@ static_assert(offsetof(ShipHello, reserved) == 40);
 enum class ShipKind : std::uint32_t {
   directory = 1,  ///< path, mode, mtime
   symlink = 2,    ///< path, target, mtime
-  file = 3,       ///< path, mode, mtime, length: what it should come to, or kShipUnknownLength
+  file = 3,       ///< path, mode, mtime, length: the expected length, or kShipUnknownLength
   data = 4,       ///< offset, length: bytes of data behind this
   file_end = 5,   ///< length, hash
-  abandon = 6,    ///< the file could not be read to its end, or was refused: forget it
-  goodbye = 7,    ///< id: of the last thing shipped; length: things that the shipper itself could not read
+  abandon = 6,    ///< the file could not be read completely, or was refused: discard it
+  goodbye = 7,    ///< id: of the last path shipped; length: the number of paths that the shipper could not read
 };
 
 /// One size for every kind; a field that the kind does not use is 0. W: shipper, every field.
@@ -97,9 +98,9 @@ static_assert(offsetof(ShipRecord, target_bytes) == 56);
 static_assert(offsetof(ShipRecord, reserved) == 60);
 
 enum class ShipAnswer : std::uint32_t {
-  stored = 1,   ///< id: everything up to here that was not refused has arrived, verified, under its name
-  refused = 2,  ///< id, error, path, message: this one has not, and nothing is under its name that was not before
-  summary = 3,  ///< after goodbye, the last: id as in `stored`; error, message: what went wrong beside refusals
+  stored = 1,   ///< id: all paths up to this one that were not refused have arrived, are verified and have their names
+  refused = 2,  ///< id, error, path, message: this path was not stored; a former file of this name is unchanged
+  summary = 3,  ///< after goodbye, the last answer: id as in `stored`; error, message: problems other than refusals
 };
 
 /// W: collector, every field.
@@ -107,7 +108,7 @@ struct ShipResult {
   std::uint32_t version;  ///< kShipVersion
   std::uint32_t answer;   ///< ShipAnswer
   std::uint64_t id;
-  std::uint32_t error;          ///< an errno value as Linux numbers them, 0 for none
+  std::uint32_t error;          ///< an errno value with Linux's number; 0: none
   std::uint32_t path_bytes;     ///< bytes of the refused path behind this
   std::uint32_t message_bytes;  ///< bytes of the message behind the path
   std::uint32_t reserved;
@@ -121,7 +122,7 @@ static_assert(offsetof(ShipResult, path_bytes) == 20);
 static_assert(offsetof(ShipResult, message_bytes) == 24);
 static_assert(offsetof(ShipResult, reserved) == 28);
 
-/// How a hole enters the hash of a file.
+/// The bytes that a hole adds to the hash of a file.
 struct ShipHole {
   std::uint64_t offset;
   std::uint64_t length;
