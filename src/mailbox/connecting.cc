@@ -64,7 +64,7 @@ fabric::Fabric& Connector::fabric_of(const Address& address) {
   fabric::Fabric& fabric = fabric::find(address);
   if (fabric_ != nullptr && fabric_ != &fabric) {
     throw Error(
-        EINVAL, "use mailbox address", address.to_string(),
+        EINVAL, "use address", address.to_string(),
         "this mailbox already uses fabric " + std::string(fabric_->name()) + "; use one mailbox for each fabric");
   }
   return fabric;

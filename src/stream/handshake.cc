@@ -48,9 +48,8 @@ const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes) 
 std::string advice_on_greeting(const fabric::Greeting& bytes, std::size_t segment_bytes) {
   const layout::StreamGreeting greeting = greeting_in(bytes);
   if (greeting.magic == layout::kMessageMagic)
-    return "a Publisher or a Subscriber has this port; use one, or another port";
-  if (greeting.magic != layout::kStreamMagic)
-    return "something that is no stream of Wherry's has this port; use another";
+    return "this port has a Publisher or a Subscriber; connect the other one to it, or use another port";
+  if (greeting.magic != layout::kStreamMagic) return "the program at this port has no Wherry stream; use another port";
   const char* const wrong = objection(bytes, segment_bytes);
   return std::string(wrong != nullptr ? wrong : "the peer is no stream of this version of Wherry") +
          "; use one version on both sides";

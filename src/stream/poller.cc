@@ -63,7 +63,7 @@ void Poller::Impl::leave(const Source& source) { ::epoll_ctl(epoll_.get(), EPOLL
 void Poller::Impl::add(Stream::Impl& stream, Token token) {
   if (stream.receiver.watcher() != nullptr) {
     throw Error(EEXIST, "poll the stream to", stream.connection->peer().address.to_string(),
-                "a stream is in one poller at most; remove it there first");
+                "the stream is in a poller already; remove it there first");
   }
   // It starts active, so that what came before is found.
   active_.emplace_back(*this, stream.receiver, stream.connection->descriptor(Bell::data), token);

@@ -150,8 +150,8 @@ Result Stream::finish_sending() noexcept { return impl_ ? impl_->sender.finish()
 void Stream::close() noexcept {
   if (close(fabric::kCloseTimeout).error != ETIMEDOUT) return;
   log::write(log::Level::warning,
-             "close stream: the peer has not acknowledged all that was sent within 10 s, and may lose it; look whether "
-             "its process is stopped, or close with a longer timeout");
+             "close stream: the peer has not acknowledged all bytes within 10 s and may lose some; check whether its "
+             "process is stopped, or close with a longer timeout");
 }
 
 Result Stream::close(Timeout timeout) noexcept {
