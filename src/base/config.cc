@@ -116,7 +116,7 @@ constexpr std::array kOptions{
         "how long a waiting call polls before it sleeps; the default is adapted to measured wake-ups; 0: sleep at once",
         Kind::number, 0, 1'000'000, "a number of microseconds from 0 to 1000000", nullptr},
     Option{Key::connect_timeout, "connect_timeout", "WHERRY_CONNECT_TIMEOUT", "10000", "ms",
-           "how long a connect waits for a listener, and for the peer to accept; 0: only a listener that is there",
+           "how long a connect waits for a listener, and for the peer to accept; 0: do not wait for a listener",
            Kind::number, 0, 86'400'000, "a number of milliseconds from 0 to 86400000", nullptr},
     Option{Key::nontemporal, "nontemporal", "WHERRY_NONTEMPORAL", "32M", "bytes",
            "a copy of at least this many bytes bypasses the caches", Kind::bytes, 0,

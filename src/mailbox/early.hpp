@@ -54,6 +54,7 @@ class EarlyMessages {
  public:
   /// Claims the peer's early data on this connection, and appends them to those already here. Pointers from find() stay
   /// valid. Returns 0 or an errno value: EPROTO (malformed, or more than eight claims unread), ENOMEM.
+  /// @param bytes  for early data, as in the peer's greeting
   [[nodiscard]] int claim(fabric::Connection& connection, std::size_t bytes) noexcept;
   [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
   /// Finds the rest of the first message. Not if empty().

@@ -94,8 +94,8 @@ class Outgoing {
   [[nodiscard]] bool broken() const noexcept { return broken_ || writer_.broken(); }
 
  private:
-  /// A message that would leave the section's first page begins at the section's start instead, if everything was read
-  /// and at least this much was written since the last start.
+  /// If a message would leave the section's first page, it begins at the section's start instead. Everything must be
+  /// read, and at least this much must have been written since the last start.
   static constexpr std::size_t kLeastToStartAgain = 512;
   /// Longer messages wrap around: a line that is in neither side's private cache is written faster than one that the
   /// reader's cache holds.

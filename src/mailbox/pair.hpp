@@ -31,8 +31,7 @@ struct Source {
 ///
 ///   from                  to          by
 ///   (new)                 connecting  start
-///   connecting            waiting     finish_attempt: this was the attempt of two that gives way, and the other is on
-///                                     its way
+///   connecting            waiting     finish_attempt: two attempts crossed, and this one gives way to the peer's
 ///   waiting               connecting  retry
 ///   connecting, waiting   open        finish_attempt, change_over
 ///   (new)                 open        accept

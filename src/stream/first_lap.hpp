@@ -3,12 +3,13 @@
 //
 // May include: memory, fabric.
 //
-// The first write to a page of shared memory costs 2 to 3 us; a sender of small messages pays that every 4 KiB. After a
-// sender has sent 32 KiB, 4 to 32 pages ahead of it are prefaulted at a time, after a publication, while the receiver
-// has something to do. In rings of 4 MiB and more it is a huge page at a time, which takes a tenth of the time. The
-// amount prefaulted is about the amount sent before, at most 192 KiB and one huge page, or a message that is being
-// written. So an idle ring has no pages. The sender does all of it, because the kernel charges a page to the process
-// that faults it in (docs/limits.md). After the first lap one comparison per message remains.
+// The first write to a page of shared memory costs 2 to 3 us; a sender of small messages pays that every 4 KiB.
+// Prefaulting begins once a sender has sent 32 KiB. It takes 4 to 32 pages ahead of the sender at a time, after a
+// publication, while the receiver has something to do. In rings of 4 MiB and more it takes a huge page at a time, which
+// costs a tenth of the time. The amount prefaulted is about the amount sent before, at most 192 KiB and one huge page,
+// or a message that is being written. So an idle ring has no pages. The sender does all of it, because the kernel
+// charges a page to the process that faults it in (docs/limits.md). After the first lap one comparison per message
+// remains.
 #pragma once
 
 #include <cstddef>

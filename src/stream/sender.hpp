@@ -2,7 +2,7 @@
 // The sending half of a stream: the producer of the ring in the peer's memory. Used by one thread at a time.
 //
 // On a load/store fabric the producer writes the peer's ring itself. On a put fabric it writes a buffer of the same
-// size on this side, the staging ring, from which bytes are put to the same place in the peer's ring. A place is
+// size on this side, the staging ring. Bytes are put from there to the same place in the peer's ring. A place is
 // overwritten only after the peer's head has passed it. Its put is complete by then, so no completion is waited for.
 #pragma once
 

@@ -3,14 +3,14 @@
 //
 // May include: base, arch, layout, fabric.
 //
-// Polling pays only if the peer runs on another core at the same moment and answers sooner than a sleep and a wake-up
-// take (20 to 30 us across cores of a virtual machine, a few on other machines). A budget shorter than that is worst:
-// each side falls asleep while the other wakes up, and both stay in that pattern. A longer budget is wasted. So the
-// budget is twice the measured time of a wake-up, from the time and CPU that the ringing side notes. After a ring on
-// the waiter's own CPU the budget is zero, until a ring on another CPU. A waiter polls for the whole budget or not at
-// all. After a poll that found nothing it goes straight to sleep 1, 3, 7 ... 63 times before it polls again. Sixty
-// processes on two cores soon sleep nearly always; a pair on two cores soon polls always, because one successful poll
-// resets the penalty.
+// Polling pays only if the peer runs on another core at the same moment, and answers sooner than a sleep and a wake-up
+// take. That is 20 to 30 us across cores of a virtual machine, a few us on other machines. A budget shorter than that
+// is worst: each side falls asleep while the other wakes up, and both stay in that pattern. A longer budget is wasted.
+// So the budget is twice the measured time of a wake-up, from the time and CPU that the ringing side notes. After a
+// ring on the waiter's own CPU the budget is zero, until a ring on another CPU. A waiter polls for the whole budget or
+// not at all. After a poll that found nothing it goes straight to sleep 1, 3, 7 ... 63 times before it polls again.
+// Sixty processes on two cores soon sleep nearly always; a pair on two cores soon polls always, because one successful
+// poll resets the penalty.
 #pragma once
 
 #include <algorithm>

@@ -40,7 +40,8 @@ class LocalTable {
   LocalTable(fabric::Connection& connection, PeersPage& peers, const layout::WindowPage& told, LateBuffers& late)
       : connection_(connection), exposure_(connection.exposure()), peers_(peers), told_(told), late_(late) {}
 
-  /// As Space::register_memory and Space::unregister, without waiting. EBUSY: the peer maps the window that was there.
+  /// As Space::register_memory and Space::unregister, but without the wait for the peer to unmap. EBUSY: it still maps
+  /// the window that was there.
   int add(std::span<std::byte> memory, std::optional<std::uint64_t> wanted, int protection, std::uint64_t& offset);
   int remove(std::uint64_t offset, std::uint64_t bytes);
   /// Withdraws all windows; nothing can be registered any more. The caller then flushes the connection, and releases
@@ -48,8 +49,8 @@ class LocalTable {
   void close() noexcept;
   void remove_all() noexcept;
 
-  /// Returns a snapshot of the registered windows. Null, with an errno value in `error`: ECONNRESET after close(),
-  /// ENOMEM.
+  /// Returns a snapshot of the registered windows. Null, with an errno value in `error`: ECONNRESET once remove_all()
+  /// has followed close(), ENOMEM.
   std::shared_ptr<const LocalPieces> pieces(int& error);
 
  private:
