@@ -42,8 +42,8 @@ bool takes_part_in_interrupts() noexcept {
 void interrupt_publishers() noexcept {
   publish_then_look();
   if (interrupt()) return;
-  // The kernel took back what it had granted: a sandbox was closed since. A store waits in its CPU's buffer for less
-  // than a microsecond, and not beyond the next interrupt, so a millisecond serves as well as a barrier.
+  // The kernel has revoked the call: a sandbox was closed since. A store stays in its CPU's buffer for less than a
+  // microsecond, and not beyond the next interrupt. So waiting a millisecond serves as a barrier.
   timespec left{.tv_sec = 0, .tv_nsec = 1'000'000};
   while (::nanosleep(&left, &left) != 0) {
   }

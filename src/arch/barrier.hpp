@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers between CPUs, one per use. Publishing and receiving words is done with C++ atomics (release and acquire)
-// where they stand; what is named here is what C++ has no word for. May include: base.
+// Barriers between CPUs, one function for each use. Words are published and read with C++ atomics (release and acquire)
+// where they are used. Only barriers that C++ has no word for are here.
+//
+// May include: base.
 #pragma once
 
 #include <atomic>
@@ -18,8 +20,9 @@
 
 namespace wherry::arch {
 
-/// Between a store that the other side reads and a load of what the other side stores (the sleep-and-wake handshake:
-/// publish, then look whether the peer sleeps; or say that we sleep, then look whether something was published).
+/// Full barrier between a store that the other side reads and a load of what the other side stores. Used by the
+/// sleep-and-wake handshake: publish, then look whether the peer sleeps; or announce sleep, then look whether something
+/// was published.
 /// Guarantees: of two CPUs that each do this, at least one sees the other's store.
 /// Does not guarantee: that the store is visible by the time the next instruction runs on another CPU, nor anything
 /// about stores to devices or to memory that is not coherent.
@@ -33,9 +36,9 @@ inline void publish_then_look() {
 #endif
 }
 
-/// The publisher's half of the same handshake at no cost, where the sleeper's half is interrupt_publishers(). Only for
-/// a process that takes_part_in_interrupts(), towards a peer that knows that it is to interrupt. Guarantees: that the
-/// compiler keeps the order. The CPU may still look before its store is visible.
+/// The publisher's half of the handshake without a fence, if the sleeper's half is interrupt_publishers(). Only for a
+/// process for which takes_part_in_interrupts() is true, towards a peer that knows it must interrupt. Guarantees: the
+/// compiler keeps the order. The CPU may still load before its store is visible.
 inline void publish_then_look_unfenced() {
 #if WHERRY_THREAD_SANITIZER
   publish_then_look();
@@ -51,14 +54,15 @@ inline void publish_then_look_unfenced() {
 /// Does not guarantee: anything about processes that do not take part.
 void interrupt_publishers() noexcept;
 
-/// Whether this process can interrupt, and is interrupted. Asked first, it joins: this can take 20 ms in a process with
-/// threads. Forked children are in it too. False: the kernel is not Linux, is older than 4.16, or refuses.
+/// Whether this process can interrupt others and be interrupted. The first call registers the process with the kernel,
+/// which can take 20 ms in a process with threads. Forked children are registered, too. False: the kernel is not Linux,
+/// is older than 4.16, or refuses.
 bool takes_part_in_interrupts() noexcept;
 
-/// After stores that bypass the caches (copy_streaming), before the release store that publishes what they wrote.
-/// Guarantees: an acquire that sees a release store made after this by the same thread sees the streaming stores
-/// before. Does not guarantee: that the bytes have reached memory or a device; that needs a flush, which only a fabric
-/// over such memory knows. Ordinary stores do not need it: a release store publishes them without.
+/// Orders stores that bypass the caches (copy_streaming) before the release store that publishes them. Guarantees: an
+/// acquire that sees a later release store of this thread sees the streaming stores. Does not guarantee: that the bytes
+/// have reached memory or a device. That needs a flush, which only a fabric over such memory knows. Ordinary stores do
+/// not need it: a release store alone publishes them.
 inline void drain_streaming_stores() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_sfence();

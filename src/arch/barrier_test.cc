@@ -14,7 +14,7 @@
 namespace wherry::arch {
 namespace {
 
-/// Two threads that each store a word and look at the other's, round after round, as close together as they can.
+/// Two threads that each store a word and look at the other's, in rounds as close together as possible.
 class StoreThenLook {
  public:
   static constexpr int kRounds = 10'000;
@@ -73,7 +73,7 @@ TEST(Barrier, AnInterruptStandsInForThePublishersFence) {
 TEST(Barrier, AForkedChildTakesPartToo) {
   if (!takes_part_in_interrupts()) GTEST_SKIP() << "this kernel does not interrupt";
   std::latch forked(1);
-  std::thread other([&] { forked.wait(); });  // the parent has threads, the child has not
+  std::thread other([&] { forked.wait(); });  // the parent has threads, the child has none
   const pid_t child = ::fork();
   if (child == 0) ::_exit(takes_part_in_interrupts() ? 0 : 1);
   forked.count_down();

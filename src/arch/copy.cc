@@ -21,10 +21,10 @@ namespace {
 
 #if defined(__x86_64__)
 
-// Bytes one step of a kernel moves: a whole number of cache lines, so that each line leaves in one write to memory.
+// Bytes that a kernel moves in one step: whole cache lines, so that each line leaves in one write to memory.
 constexpr std::size_t kStep = 4 * kCacheLine;
 
-// A copy around a kernel that moves whole steps to an aligned destination: the ends go through the caches.
+// Copies with a kernel that moves whole steps to an aligned destination. The ends go through the caches.
 template <void (*MoveSteps)(std::byte*, const std::byte*, std::size_t)>
 void copy_around(void* destination, const void* source, std::size_t bytes) {
   auto* to = static_cast<std::byte*>(destination);
@@ -56,8 +56,8 @@ void move_sse2(std::byte* to, const std::byte* from, std::size_t bytes) {
   }
 }
 
-// No AVX-512: whole-line stores were never faster than pairs of half lines where it was measured, and up to a third
-// slower from 8 MiB on.
+// No AVX-512: in measurements whole-line stores were never faster than pairs of half lines, and up to a third slower
+// from 8 MiB.
 constexpr std::array kKernels{
     StreamingKernel{"avx2", copy_around<move_avx2>},
     StreamingKernel{"sse2", copy_around<move_sse2>},
@@ -67,8 +67,8 @@ std::size_t first_usable_kernel() { return __builtin_cpu_supports("avx2") != 0 ?
 
 #else
 
-// AArch64's STNP is a hint that most cores ignore, and their caches already stop allocating lines for a long run of
-// stores on their own: the plain copy is the streaming one.
+// AArch64's STNP is a hint that most cores ignore. Their caches stop allocating lines during a long run of stores
+// anyway, so the plain copy is the streaming one.
 constexpr std::array kKernels{StreamingKernel{"plain", copy_cached}};
 
 std::size_t first_usable_kernel() { return 0; }

@@ -42,7 +42,7 @@ struct Buffers {
     return buffer.data() + (kCacheLine - address % kCacheLine) % kCacheLine;
   }
 
-  // Copies with these alignments and says whether exactly the bytes asked for changed, and changed to the source's.
+  // Copies with these alignments. Returns whether exactly the requested bytes changed, and to the source's.
   bool copies_exactly(void (*copy)(void*, const void*, std::size_t), std::size_t to, std::size_t from,
                       std::size_t bytes) {
     std::fill(destination_.begin(), destination_.end(), kGuard);

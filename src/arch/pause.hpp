@@ -3,14 +3,14 @@
 
 namespace wherry::arch {
 
-/// One step of a loop that looks at a word another CPU will write: tells this CPU that nothing is to be gained by
-/// running ahead, and lets the core's other hardware thread run meanwhile. Does not order anything, and does not give
-/// the CPU to another thread of the system: that is std::this_thread::yield.
+/// One step of a loop that polls a word of another CPU. It keeps this CPU from speculating ahead, and lets the core's
+/// other hardware thread run. It orders nothing, and does not yield the CPU to another thread (std::this_thread::yield
+/// does).
 inline void pause() {
 #if defined(__x86_64__) || defined(__i386__)
   __builtin_ia32_pause();
 #elif defined(__aarch64__)
-  // YIELD does nothing on cores without hardware threads; ISB empties the pipeline and so takes the time a pause
+  // YIELD does nothing on cores without hardware threads. ISB empties the pipeline, which takes as long as a pause
   // should.
   asm volatile("isb" ::: "memory");
 #else

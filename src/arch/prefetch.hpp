@@ -3,7 +3,7 @@
 
 namespace wherry::arch {
 
-/// Asks for the cache line of `address`, to read it soon. A hint: orders nothing, and cannot fault.
+/// Fetches the cache line of `address` for a read soon. A hint: it orders nothing and cannot fault.
 inline void prefetch(const void* address) { __builtin_prefetch(address); }
 
 }  // namespace wherry::arch

@@ -23,8 +23,8 @@ using std::byte;
 
 #if defined(__x86_64__)
 
-// Bytes that one step of a kernel moves. The ends of a copy are moved without regard to alignment and overlap its
-// aligned steps, but never reach beyond the other end.
+// Bytes that a kernel moves in one step. The ends of a copy are moved unaligned and overlap its aligned steps, but
+// never reach beyond the other end.
 constexpr std::size_t kSharedStep = 2 * kCacheLine;
 static_assert(kSmallestShared >= kSharedStep + kCacheLine);
 
@@ -35,7 +35,7 @@ static_assert(kSmallestShared >= kSharedStep + kCacheLine);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + sizeof(__m256i)), high);
 }
 
-/// The compiler makes no call of memcpy out of the loop around this, and turns no order round.
+/// Keeps the compiler from turning the loop around this into a memcpy call, and from reordering it.
 inline void keep_order() { asm volatile("" ::: "memory"); }
 
 [[gnu::target("avx2")]] void copy_forward(void* destination, const void* source, std::size_t bytes) {
@@ -75,13 +75,13 @@ inline void keep_order() { asm volatile("" ::: "memory"); }
   move_line(begin, from_begin);
 }
 
-/// Backward up to kMost bytes, forward beyond; below kLeast the C library's memcpy.
+/// Copies backward up to kMost bytes, forward beyond; below kLeast by the C library's memcpy.
 template <std::size_t kLeast, std::size_t kMost>
 void copy_either_way(void* destination, const void* source, std::size_t bytes) {
   (bytes < kLeast ? copy_cached : bytes <= kMost ? copy_backward : copy_forward)(destination, source, bytes);
 }
 
-// glibc 2.36 copies by `rep movsb` from here on, on AMD.
+// Size from which glibc 2.36 uses `rep movsb` on AMD.
 constexpr std::size_t kRepMovsb = 2112;
 constexpr std::size_t kKiB = 1024;
 
@@ -113,7 +113,7 @@ const SharedCopy* find_copy(std::string_view name) {
 const SharedCopy& choose() noexcept {
   try {
     if (const SharedCopy* const wanted = find_copy(config::word(config::Key::copy))) return *wanted;
-  } catch (const std::exception&) {  // Not valid: `wherry config` says so.
+  } catch (const std::exception&) {  // invalid: `wherry config` reports it
   }
   const SharedCopy* const best = find_copy(best_shared_copy(this_processor()));
   return best != nullptr ? *best : kCopies.front();
@@ -160,13 +160,13 @@ Processor this_processor() noexcept {
   return processor;
 }
 
-// What was measured, with `bench_copy_kernels` and `wherry bench`, rings of 1 and 2 MiB, the two cores of one L3:
-// - AMD family 26 (EPYC, Zen 5): a writer's `rep movsb` is as fast as any other copy, and two to four times as fast
-//   where the cores have no L3 in common; a reader's loses. 4 KiB messages: 22 GB/s and 315 ns one way with memcpy both
-//   ways, 48 and 245 with a reader that copies backward. From 64 KiB up a reader's memcpy has two moods, 21 and 50
-//   GB/s, and of 16 MiB it makes 13; forward, without `rep movsb`, it is 45, and 28.
-// - AMD family 25 (EPYC): backward wins both ways, 4 KiB 386 -> 305 ns, 1 KiB 275 -> 185.
-// Other makes, and older families, were not measured: there the C library's choice stands.
+// Measured with `bench_copy_kernels` and `wherry bench`, rings of 1 and 2 MiB, two cores of one L3:
+// - AMD family 26 (EPYC, Zen 5): a writer's `rep movsb` is as fast as any other copy, and two to four times as fast if
+//   the cores share no L3. A reader's loses. 4 KiB messages: 22 GB/s and 315 ns one way with memcpy both ways, 48 and
+//   245 with a reader that copies backward. From 64 KiB a reader's memcpy is bimodal, 21 or 50 GB/s, and 13 at 16 MiB.
+//   Forward, without `rep movsb`, it is 45 and 28.
+// - AMD family 25 (EPYC): backward wins both ways: 4 KiB 386 -> 305 ns, 1 KiB 275 -> 185 ns.
+// Other makes and older families were not measured: they use the C library's memcpy.
 std::string_view best_shared_copy(const Processor& processor) noexcept {
   if (!processor.amd || !processor.avx2 || processor.family < 25) return "memcpy";
   return processor.family == 25 ? "backward" : "backward-out";

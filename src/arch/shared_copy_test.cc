@@ -20,7 +20,7 @@
 namespace wherry::arch {
 namespace {
 
-constexpr std::size_t kAround = 2 * kCacheLine;  // bytes looked at before and behind a copy
+constexpr std::size_t kAround = 2 * kCacheLine;  // bytes checked before and after a copy
 constexpr int kGuard = 0xEE;
 
 // Pages of memory between two that nothing may touch.
@@ -65,7 +65,7 @@ struct Kernel {
 
 class SharedCopies : public ::testing::TestWithParam<Kernel> {
  protected:
-  /// Whether exactly the bytes asked for change, of those that are there for `destination`.
+  /// Whether exactly the requested bytes change, of those that exist for `destination`.
   static bool copies_exactly(std::byte* destination, const std::byte* source, std::size_t bytes,
                              const GuardedPages& pages) {
     const auto before = std::min<std::size_t>(kAround, destination - pages.begin());
@@ -92,7 +92,7 @@ TEST_P(SharedCopies, MovesEveryLengthUpTo300AtEveryPairOfAlignmentsAndNothingEls
   }
 }
 
-// Where steps and ends meet: every length up to some steps, and those around powers of two.
+// Lengths at which steps and ends meet: every length up to some steps, and those around powers of two.
 TEST_P(SharedCopies, MovesEveryNumberOfStepsAndTheirNeighbours) {
   constexpr std::size_t kMost = std::size_t{1} << 20;
   std::vector<std::size_t> lengths;
@@ -113,7 +113,7 @@ TEST_P(SharedCopies, MovesEveryNumberOfStepsAndTheirNeighbours) {
   }
 }
 
-// One byte too many on any side ends the test with SIGSEGV.
+// One byte too many on either side ends the test with SIGSEGV.
 TEST_P(SharedCopies, ReadsAndWritesNothingBeyondEitherEnd) {
   constexpr std::size_t kMost = std::size_t{64} << 10;
   const GuardedPages from(kMost);
@@ -130,7 +130,7 @@ TEST_P(SharedCopies, ReadsAndWritesNothingBeyondEitherEnd) {
   }
 }
 
-// Both directions of each, and those that are chosen.
+// Both directions of each kernel, and the chosen ones.
 std::vector<Kernel> all_kernels() {
   std::vector<Kernel> kernels{{"chosen_into", copy_into_shared}, {"chosen_out", copy_out_of_shared}};
   for (const SharedCopy& copy : shared_copies()) {
@@ -173,7 +173,7 @@ TEST(BestSharedCopy, IsThereOnThisProcessor) {
   EXPECT_TRUE(std::ranges::any_of(shared_copies(), [&](const SharedCopy& copy) { return copy.name == best; })) << best;
 }
 
-// The choice is made once in a process: each of these asks in one of its own.
+// The choice is made once per process, so each of these tests runs in a process of its own.
 class ChosenCopyDeathTest : public ::testing::Test {
  protected:
   static void expect_with(const char* setting, std::string_view name) {

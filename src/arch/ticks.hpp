@@ -9,8 +9,8 @@
 
 namespace wherry::arch {
 
-/// A counter that grows by one to five each nanosecond: to tell "a moment ago" from "long ago" at a third of what the
-/// clock costs. Two CPUs' counters may differ.
+/// A counter that grows by one to five each nanosecond. It tells "a moment ago" from "long ago" at a third of the cost
+/// of the clock. The counters of two CPUs may differ.
 inline std::uint64_t ticks() {
 #if defined(__x86_64__) || defined(__i386__)
   return __builtin_ia32_rdtsc();

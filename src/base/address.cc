@@ -71,7 +71,7 @@ std::uint16_t own_node() {
     try {
       return own_place()->node;
     } catch (const Error&) {
-      // Whatever needs the hosts asks own_place() itself. The rest works without them.
+      // Callers that need the hosts call own_place() themselves. Others work without.
     }
   }
   return static_cast<std::uint16_t>(config::number(config::Key::node));

@@ -10,8 +10,9 @@
 
 namespace wherry {
 
-/// The same file under a number that select() cannot name: those below are few, and for files that a program waits for
-/// itself. As it is where the limit of open files does not allow such numbers.
+/// Moves a descriptor to a number of at least FD_SETSIZE, which select() cannot use. The lower numbers are few, and a
+/// program needs them for files that it waits for itself. Returns `file` unchanged if the limit of open files does not
+/// allow such numbers.
 inline UniqueFd beyond_select(UniqueFd file) {
   if (!file.valid() || file.get() >= FD_SETSIZE) return file;
   const int far = ::fcntl(file.get(), F_DUPFD_CLOEXEC, FD_SETSIZE);

@@ -13,8 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A line of /proc/self/cgroup: ID:CONTROLLERS:PATH. The second version of control groups has no controllers in its
-// line.
+// A line of /proc/self/cgroup: ID:CONTROLLERS:PATH. In version 2 of control groups CONTROLLERS is empty.
 struct Membership {
   std::string controllers;
   std::string path;
@@ -38,7 +37,7 @@ bool has_controller(std::string_view controllers, std::string_view wanted) {
 template <class Value>
 using ReadLimit = std::function<std::optional<Value>(const fs::path& group)>;
 
-// The least limit of the group and all around it. A container may not see the outer ones: they have no files then.
+// Returns the smallest limit of the group and those that contain it. Groups that a container cannot see have no files.
 template <class Value>
 std::optional<Value> least(const fs::path& mount, const fs::path& group, const ReadLimit<Value>& read) {
   std::optional<Value> limit;
@@ -75,14 +74,14 @@ std::optional<Number> first_number(const fs::path& file) {
 }
 
 std::optional<std::uint64_t> memory_version1(const fs::path& group) {
-  // "No limit" is the largest multiple of the page size.
+  // Without a limit the file holds the largest multiple of the page size.
   constexpr std::uint64_t kNoLimit = std::uint64_t{1} << 62;
   const auto limit = first_number<std::uint64_t>(group / "memory.limit_in_bytes");
   return limit && *limit < kNoLimit ? limit : std::nullopt;
 }
 
 std::optional<std::uint64_t> memory_version2(const fs::path& group) {
-  return first_number<std::uint64_t>(group / "memory.max");  // "max" is no number
+  return first_number<std::uint64_t>(group / "memory.max");  // "max", no limit, is not a number
 }
 
 std::optional<double> share(std::optional<double> quota, std::optional<double> period) {

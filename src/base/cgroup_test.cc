@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A file system root of our own.
+// A file system root for this test.
 class Cgroup : public ::testing::Test {
  protected:
   Cgroup() {

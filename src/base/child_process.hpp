@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests and benchmarks: real processes that are really killed, and memory to watch them by.
+// For tests and benchmarks: child processes, and memory shared with them.
 #pragma once
 
 #include <signal.h>
@@ -20,11 +20,11 @@
 
 namespace wherry {
 
-/// A forked process. Killed with its parent, and when this object dies.
+/// A forked process. It is killed when its parent dies or this object is destroyed.
 class Child {
  public:
-  /// Runs `body` in a new process; its exit status is 0, or 1 if it throws or returns false. Fork while this process
-  /// has one thread: a child has only the one that forked.
+  /// Runs `body` in a new process. The exit status is 0, or 1 if `body` throws or returns false. Fork while this
+  /// process has one thread: the child has only the thread that forked.
   template <class Body>
     requires std::invocable<Body&>
   explicit Child(Body&& body) {
@@ -44,7 +44,7 @@ class Child {
   void kill() const {
     if (pid_ > 0) ::kill(pid_, SIGKILL);
   }
-  /// Waits until it has ended. Returns its exit status, or -1 if a signal ended it.
+  /// Waits until the process has ended. Returns its exit status, or -1 if a signal ended it.
   int wait() {
     int status = 0;
     while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) continue;
@@ -56,7 +56,8 @@ class Child {
   template <class Body>
   [[noreturn]] static void run(Body&& body, pid_t parent) {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    // The parent may have been killed before that. 0: it is outside of the child's namespace, and cannot be seen.
+    // The parent may have been killed before that call. 0: the parent is outside the child's namespace, and not
+    // visible.
     if (const pid_t now = ::getppid(); now != parent && now != 0) std::_Exit(1);
     int status = 1;
     try {

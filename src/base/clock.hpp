@@ -6,14 +6,14 @@
 
 namespace wherry {
 
-/// Nanoseconds of the machine's monotonic clock: the same clock in all processes of a machine, never set back.
+/// Returns nanoseconds of CLOCK_MONOTONIC, which all processes of a machine share and which is never set back.
 inline std::uint64_t monotonic_ns() {
   using std::chrono::steady_clock;
   return static_cast<std::uint64_t>(
       std::chrono::duration_cast<std::chrono::nanoseconds>(steady_clock::now().time_since_epoch()).count());
 }
 
-/// That much from now; the clock's last moment for what is longer.
+/// Returns the time point `duration` from now, or the clock's maximum if that overflows.
 inline std::chrono::steady_clock::time_point time_after(std::chrono::nanoseconds duration) {
   using std::chrono::steady_clock;
   const auto now = steady_clock::now();

@@ -13,7 +13,7 @@ std::uint64_t system_monotonic_ns() {
   return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
-// Statistics of one process are read by another: both must mean CLOCK_MONOTONIC.
+// Other processes read a process's statistics: both must use CLOCK_MONOTONIC.
 TEST(Clock, IsTheSystemsMonotonicClock) {
   const std::uint64_t before = system_monotonic_ns();
   const std::uint64_t now = monotonic_ns();

@@ -26,13 +26,13 @@ bool is_log_level(std::string_view value) {
   return value == "error" || value == "warning" || value == "info" || value == "debug";
 }
 
-// Which of them this machine can run is arch's to say.
+// src/arch decides which of them this machine can run.
 bool is_copy_kernel(std::string_view value) {
   constexpr std::array<std::string_view, 5> kNames{"auto", "memcpy", "forward", "backward", "backward-out"};
   return std::ranges::find(kNames, value) != kNames.end();
 }
 
-// The shape only: which faults exist is the faulty fabric's to say, and it says so when it reads its plan.
+// Checks the form only. The faulty fabric checks the names when it reads its plan.
 bool is_fault_plan(std::string_view value) {
   while (!value.empty()) {
     const std::size_t comma = std::min(value.find(','), value.size());
@@ -44,7 +44,7 @@ bool is_fault_plan(std::string_view value) {
   return true;
 }
 
-// Beginnings of endpoints that libzmq itself would accept; what they name is the adapter's to say.
+// Prefixes of endpoints that libzmq itself accepts. The adapter interprets them.
 bool is_endpoint_list(std::string_view value) {
   while (!value.empty()) {
     const std::size_t comma = std::min(value.find(','), value.size());
@@ -83,7 +83,7 @@ bool is_file_path_list(std::string_view value) {
 
 bool is_machine_name(std::string_view value) { return value.empty() || is_job_name(value); }
 
-// What the file holds is its reader's to say.
+// The code that reads the file checks its contents.
 bool is_path(std::string_view value) { return value.size() < 4096; }
 
 bool is_port_range(std::string_view value) { return PortRange::parse(value).has_value(); }
@@ -92,98 +92,98 @@ bool is_layout(std::string_view value) { return value == "adaptive" || value == 
 
 // One row per option, in the order of Key.
 constexpr std::array kOptions{
-    Option{
-        Key::node, "node", "WHERRY_NODE", "0", "",
-        "the node this process is: 0 is the host, 1 and up are cards; unless set, the line of WHERRY_HOSTS that names "
-        "this machine, if one does",
-        Kind::number, 0, 65535, "a number from 0 to 65535", nullptr},
+    Option{Key::node, "node", "WHERRY_NODE", "0", "",
+           "the node of this process: 0 is the host, 1 and up are cards; if not set, it is the node of the line of "
+           "WHERRY_HOSTS that names this machine, if there is one",
+           Kind::number, 0, 65535, "a number from 0 to 65535", nullptr},
     Option{Key::nodes, "nodes", "WHERRY_NODES", "256", "",
-           "how many nodes there are, the host with them: SCIF programs are told that higher ones do not exist",
+           "the number of nodes, including the host; to SCIF programs, nodes from this number on do not exist",
            Kind::number, 1, 65536, "a number from 1 to 65536", nullptr},
-    Option{Key::job, "job", "WHERRY_JOB", "default", "", "keeps the ports of one user's jobs apart", Kind::word, 0, 0,
+    Option{Key::job, "job", "WHERRY_JOB", "default", "",
+           "the name of the job: only processes with the same name can connect", Kind::word, 0, 0,
            "1 to 64 letters, digits, dots, underscores or hyphens", is_job_name},
-    Option{Key::fabric, "fabric", "WHERRY_FABRIC", "shm", "", "the way to reach peers when an address names none",
-           Kind::word, 0, 0, "lower-case letters, digits, + and -, such as shm", is_fabric_name},
+    Option{Key::fabric, "fabric", "WHERRY_FABRIC", "shm", "", "the fabric of addresses that name none", Kind::word, 0,
+           0, "lower-case letters, digits, + and -, such as shm", is_fabric_name},
     Option{Key::ring, "ring", "WHERRY_RING", "", "bytes", "capacity of the ring a stream receives into", Kind::bytes,
            4 * kKiB, kGiB, "a number of bytes from 4K to 1G, such as 1M", nullptr, default_ring},
     Option{Key::peer_ring, "peer_ring", "WHERRY_PEER_RING", "", "bytes",
-           "no more than this of a peer's ring is used: its pages count as memory of whoever writes them first",
+           "the most of a peer's ring that is used; its pages are charged to the process that writes them first",
            Kind::bytes, 4 * kKiB, kGiB, "a number of bytes from 4K to 1G, such as 64K", nullptr, default_peer_ring},
-    Option{Key::pool, "pool", "WHERRY_POOL", "256M", "bytes", "what all messages of a publisher may take together",
+    Option{Key::pool, "pool", "WHERRY_POOL", "256M", "bytes", "memory for all messages of a publisher together",
            Kind::bytes, 4 * kKiB, 512 * kGiB, "a number of bytes from 4K to 512G, such as 256M", nullptr},
-    Option{Key::spin, "spin", "WHERRY_SPIN", "50", "us",
-           "how long a waiter looks before it sleeps; the default is a start, and then measured; 0: sleeps at once",
-           Kind::number, 0, 1'000'000, "a number of microseconds from 0 to 1000000", nullptr},
+    Option{
+        Key::spin, "spin", "WHERRY_SPIN", "50", "us",
+        "how long a waiting call polls before it sleeps; the default is adapted to measured wake-ups; 0: sleep at once",
+        Kind::number, 0, 1'000'000, "a number of microseconds from 0 to 1000000", nullptr},
     Option{Key::connect_timeout, "connect_timeout", "WHERRY_CONNECT_TIMEOUT", "10000", "ms",
-           "how long connecting waits for a listener, and for the peer to accept; 0: an attempt without a listener "
-           "fails at once",
+           "how long a connect waits for a listener, and for the peer to accept; 0: do not wait for a listener",
            Kind::number, 0, 86'400'000, "a number of milliseconds from 0 to 86400000", nullptr},
     Option{Key::nontemporal, "nontemporal", "WHERRY_NONTEMPORAL", "32M", "bytes",
            "a copy of at least this many bytes bypasses the caches", Kind::bytes, 0,
            std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 32M", nullptr},
     Option{Key::copy, "copy", "WHERRY_COPY", "auto", "",
-           "how memory that two cores share is copied: auto is what suits the processor, memcpy the C library's",
+           "how memory shared by two cores is copied: auto chooses by the processor, memcpy is the C library's",
            Kind::word, 0, 0, "auto, memcpy, forward, backward or backward-out", is_copy_kernel},
     Option{Key::split, "split", "WHERRY_SPLIT", "256K", "bytes",
-           "blocking transfers of at least this many bytes are copied by both sides at once, straight between their "
-           "buffers; unless set, where that is measured to be faster than the ring; 0: never",
+           "blocking transfers of at least this many bytes are split: both sides copy at once, straight between their "
+           "buffers; if not set, they are split only while that is measured to be faster than the ring; 0: never",
            Kind::bytes, 0, std::numeric_limits<std::uint64_t>::max(), "a number of bytes, such as 256K, or 0", nullptr},
     Option{Key::statistics, "statistics", "WHERRY_STATISTICS", "on", "", "whether wherry top can see this process",
            Kind::flag, 0, 0, "on or off", nullptr},
     Option{Key::zmq, "zmq", "WHERRY_ZMQ_MAP", "", "",
-           "endpoints of ZeroMQ's whose messages go over Wherry if both ends can, such as tcp://127.0.0.1,ipc://",
+           "ZeroMQ endpoints whose messages go over Wherry if both ends can, such as tcp://127.0.0.1,ipc://",
            Kind::word, 0, 0,
            "beginnings of tcp:// and ipc:// endpoints separated by commas, such as tcp://127.0.0.1,ipc://",
            is_endpoint_list},
     Option{Key::files, "files", "WHERRY_FILES", "", "",
-           "directories whose files the programs that wherry run starts read in place", Kind::word, 0, 0,
+           "directories whose files are read in place by programs that wherry run starts", Kind::word, 0, 0,
            "absolute paths separated by colons, such as /data:/scratch", is_directory_list},
     Option{Key::file_path, "file_path", "WHERRY_FILE_PATH", "auto", "",
-           "how files are read: kernel is the kernel's calls alone; cache copies what is in the page cache without a "
-           "system call; auto does so where that is faster; host moves what pread and pwrite transfer "
-           "between the program and the host's server, past a mount, and auto, if it is set, where that is faster; "
-           "card is for files that come with a later release",
+           "how files are read: kernel uses only the kernel's calls; cache copies from the page cache without a system "
+           "call; auto does so where that is faster; host transfers the bytes of pread and pwrite between the program "
+           "and the host's server, past a mount; auto, if it is set explicitly, does so, too, where that is faster; "
+           "card is for files of a later release",
            Kind::word, 0, 0, "kernel, cache, card, host or auto", is_file_path},
     Option{Key::file_paths, "file_paths", "WHERRY_FILE_PATHS", "", "",
-           "the same for files by the end of their names: the first rule that fits counts", Kind::word, 0, 0,
+           "how files are read, by the end of their names: the first rule that matches applies", Kind::word, 0, 0,
            "rules separated by commas, together below 1024 bytes, such as *.root=kernel,*.idx=cache",
            is_file_path_list},
     Option{Key::files_report, "files_report", "WHERRY_FILES_REPORT", "off", "",
-           "whether the programs that wherry run --files starts write a line when they exit: how their files were read "
-           "and written",
+           "whether programs that wherry run --files starts report at exit, in one line, how their files were read and "
+           "written",
            Kind::flag, 0, 0, "on or off", nullptr},
-    Option{
-        Key::mpi_layout, "mpi_layout", "WHERRY_MPI_LAYOUT", "adaptive", "",
-        "how the mailbox of an MPI process is divided among its senders: adaptive by what they send, topology by what "
-        "the program declares, equal",
-        Kind::word, 0, 0, "adaptive, topology or equal", is_layout},
+    Option{Key::mpi_layout, "mpi_layout", "WHERRY_MPI_LAYOUT", "adaptive", "",
+           "how the mailbox of an MPI process is divided among its senders: adaptive (by what they send), topology (by "
+           "what the program declares) or equal",
+           Kind::word, 0, 0, "adaptive, topology or equal", is_layout},
     Option{Key::mpi_budget, "mpi_budget", "WHERRY_MPI_BUDGET", "1M", "bytes",
-           "what the mailbox of an MPI process takes", Kind::bytes, 4 * kKiB, kGiB,
+           "the budget of the mailbox of an MPI process", Kind::bytes, 4 * kKiB, kGiB,
            "a number of bytes from 4K to 1G, such as 384K", nullptr},
     Option{Key::mpi_eager, "mpi_eager", "WHERRY_MPI_EAGER", "16K", "bytes",
-           "the longest message of an MPI process that is sent before its receiver asks for it", Kind::bytes, 64,
-           16 * kKiB, "a number of bytes from 64 to 16K, such as 4K", nullptr},
-    Option{
-        Key::hosts, "hosts", "WHERRY_HOSTS", "", "",
-        "a file with the host of each node, one a line from node 0 on, as MPI's hostfiles are; unless WHERRY_FABRIC is "
-        "set, an address that names no fabric is then reached over shm on this host and over the network elsewhere",
-        Kind::word, 0, 0, "the path of a file", is_path},
+           "the longest message of an MPI process that is sent eagerly, before its receiver asks for it", Kind::bytes,
+           64, 16 * kKiB, "a number of bytes from 64 to 16K, such as 4K", nullptr},
+    Option{Key::hosts, "hosts", "WHERRY_HOSTS", "", "",
+           "a file with the host of each node, one per line from node 0, as in MPI's hostfiles; then, unless "
+           "WHERRY_FABRIC "
+           "is set, an address that names no fabric is reached over shm on this host and over the network elsewhere",
+           Kind::word, 0, 0, "the path of a file", is_path},
     Option{Key::ports, "ports", "WHERRY_PORTS", "47000-47999", "",
-           "the TCP ports that are listened on for other hosts: those that a firewall has to let in", Kind::word, 0, 0,
+           "the TCP ports on which other hosts can connect; a firewall must let them in", Kind::word, 0, 0,
            "a range of ports from 1024 to 65535, such as 47000-47999", is_port_range},
     Option{Key::network_key, "network_key", "WHERRY_KEY", "", "",
-           "the file with the key that processes of different hosts prove to each other to hold; wherry key makes it",
+           "the file with the key by which processes on different hosts authenticate each other; wherry key makes it",
            Kind::word, 0, 0, "the path of a file", is_path},
     Option{Key::host_timeout, "host_timeout", "WHERRY_HOST_TIMEOUT", "5000", "ms",
            "how long another host, or the network to it, may be silent before its connections end", Kind::number, 1000,
            600'000, "a number of milliseconds from 1000 to 600000", nullptr},
     Option{Key::libfabric, "libfabric", "WHERRY_LIBFABRIC", "libfabric.so.1", "",
-           "the library by which other hosts are reached", Kind::word, 0, 0, "the name or path of a library", is_path},
+           "the libfabric library, used to reach other hosts", Kind::word, 0, 0, "the name or path of a library",
+           is_path},
     Option{Key::faults, "faults", "WHERRY_FAULTS", "", "", "the plan of the faulty fabric, such as seed=1,short=10",
            Kind::word, 0, 0, "a list of NAME=VALUE separated by commas, such as seed=1,short=10", is_fault_plan},
     Option{Key::machine, "machine", "WHERRY_MACHINE", "", "",
-           "for tests: processes with different values look to each other as if they ran on different machines",
-           Kind::word, 0, 0, "1 to 64 letters, digits, dots, underscores or hyphens", is_machine_name},
+           "for tests: processes with different values seem to run on different machines", Kind::word, 0, 0,
+           "1 to 64 letters, digits, dots, underscores or hyphens", is_machine_name},
     Option{Key::log, "log", "WHERRY_LOG", "warning", "",
            "how much is written to standard error: error, warning, info or debug", Kind::word, 0, 0,
            "error, warning, info or debug", is_log_level},
@@ -204,7 +204,7 @@ std::optional<std::uint64_t> parse_number(std::string_view digits) {
   return value;
 }
 
-// The power of two that a suffix stands for: K, KB and KiB are the same here, as in every tool that counts memory.
+// Returns the power of two of a suffix. K, KB and KiB are the same, as in other tools that count memory.
 std::optional<unsigned> suffix_shift(std::string_view suffix) {
   if (suffix.empty() || suffix == "B") return 0;
   constexpr std::string_view kLetters = "KMGT";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The words for paths of files, in the environment and on command lines.
+// The names of file paths (files::Path) in the environment and on command lines.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace wherry {
 struct FilePathWord {
   std::string_view word;
   files::Path path;
-  std::string_view now{};  ///< of a word of the last release: this release's; else empty
+  std::string_view now{};  ///< for a name of the last release: its new name; else empty
 };
 
 inline constexpr std::array kFilePathWords{
@@ -24,7 +24,7 @@ inline constexpr std::array kFilePathWords{
     FilePathWord{"comp", files::Path::cache, "cache"}, FilePathWord{"os", files::Path::card, "card"},
 };
 
-/// Null: no such word.
+/// Returns the entry of a name. Null: there is none.
 constexpr const FilePathWord* find_file_path(std::string_view word) {
   const auto* const found =
       std::find_if(kFilePathWords.begin(), kFilePathWords.end(), [&](const auto& one) { return one.word == word; });

@@ -44,8 +44,8 @@ TEST(ForkGeneration, OfAChildThatAsksFirstIsAnotherThanThatOfTheAncestorsThatNev
   EXPECT_EQ(child.wait(), 0);
 }
 
-/// As programs do that bring their own process library; and a child that is process 1 of a namespace, as its parent is,
-/// has its parent's number besides.
+/// Forks as programs do that have their own process library. A child that is process 1 of a namespace, as its parent
+/// is, also has its parent's process number.
 TEST(ForkGeneration, OfAChildThatTheCLibraryKnowsNothingOfIsAnother) {
   const Origin origin;
   const auto child = static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a process finds out about its machine and then knows.
+// A value that a process computes once, such as a property of its machine.
 #pragma once
 
 #include <atomic>
@@ -7,11 +7,11 @@
 
 namespace wherry {
 
-/// In place of a static local that takes its time to initialise. There a thread waits for another that is at it, and a
-/// child that is forked meanwhile waits for ever: it has the guard, but not that thread. Here no thread waits:
-/// several that ask at the same time each find it out, and the first one's is kept. So `find` has to have no effect
-/// that may not happen twice. For static objects: it is never destroyed, as threads may outlive main(). From any
-/// thread.
+/// Replaces a static local whose initialiser takes long. With a static local a thread waits for another one that
+/// initialises it, and a child forked meanwhile waits for ever: it has the guard, but not that thread. Here no thread
+/// waits. Several threads that ask at the same time each compute the value, and the first result is kept. So `find`
+/// must have no effect that may not happen twice. For static objects: the value is never destroyed, because threads may
+/// outlive main(). From any thread.
 template <class T>
 class FoundOnce {
  public:
@@ -24,7 +24,7 @@ class FoundOnce {
     T* known = value_.load(std::memory_order_acquire);  // FOUND-ONCE
     if (known != nullptr) return *known;
     std::unique_ptr<T> fresh(new T(find()));
-    // FOUND-ONCE: what was found here, or what the thread found that was first.
+    // FOUND-ONCE: publishes this value, unless another thread was first.
     if (value_.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) return *fresh.release();
     return *known;
   }

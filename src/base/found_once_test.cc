@@ -11,7 +11,7 @@
 namespace wherry {
 namespace {
 
-/// One that is not static, and so frees what it found.
+/// A FoundOnce that is not static, and frees its value.
 struct TestObject : FoundOnce<int> {
   ~TestObject() {
     delete &get([] { return 0; });
@@ -42,7 +42,7 @@ TEST(FoundOnce, IsTheSameForAllThreadsThatLookAtTheSameTime) {
   EXPECT_EQ(own, others);
 }
 
-/// The child needs nothing of the thread that it does not have.
+/// The child does not depend on a thread that it does not have.
 TEST(FoundOnce, IsFoundByAChildThatIsForkedWhileAnotherThreadLooks) {
   TestObject number;
   std::latch looks(1);

@@ -35,7 +35,7 @@ class HostLine {
 
   [[nodiscard]] bool empty() const { return words_.empty(); }
 
-  /// The nodes that the line says, if it does.
+  /// Returns the nodes that the line gives. Empty: it gives none.
   [[nodiscard]] std::optional<NodeRange> nodes() const {
     const std::string& word = words_.front();
     if (word.find_first_not_of("0123456789-") != std::string::npos) return std::nullopt;
@@ -54,7 +54,7 @@ class HostLine {
       const std::size_t end = word.find(']');
       if (end == std::string_view::npos) refuse("\"" + printable(word) + "\" lacks a ]");
       word = word.substr(1, end - 1);
-    } else if (std::ranges::count(word, ':') == 1) {  // more are an IPv6 address
+    } else if (std::ranges::count(word, ':') == 1) {  // with more colons it is an IPv6 address
       word = word.substr(0, word.find(':'));
     }
     constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.-_:%";

@@ -16,7 +16,7 @@
 namespace wherry {
 namespace {
 
-// The version of the file's form, then the key in hexadecimal and a newline.
+// A key file: the version of its format, the key in hexadecimal, and a newline.
 constexpr std::string_view kPrefix = "wherry-key-1:";
 constexpr std::string_view kDigits = "0123456789abcdef";
 constexpr std::size_t kFileBytes = kPrefix.size() + 2 * sizeof(Key) + 1;

@@ -122,7 +122,7 @@ TEST_F(KeyFile, ThatHoldsSomethingElseIsRefused) {
     hold(bad);
     EXPECT_THAT(refusal(EINVAL), HasSubstr("the file holds no key; make one with: wherry key FILE")) << bad;
   }
-  hold(good.substr(0, good.size() - 1));  // an editor may take the newline away
+  hold(good.substr(0, good.size() - 1));  // an editor may remove the newline
   EXPECT_NO_THROW((void)read_key_file(file_));
 }
 

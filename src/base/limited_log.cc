@@ -55,7 +55,7 @@ void LimitedLog::tell() noexcept {
                            (left_out_ == 1 ? " more line was left out" : " more lines were left out"));
     left_out_ = 0;
   } catch (const std::exception&) {
-    // Out of memory: told with the next that are left out.
+    // Out of memory: reported with the next suppressed lines.
   }
 }
 

@@ -13,8 +13,8 @@
 
 namespace wherry::log {
 
-/// Log lines that others can cause as often as they like, such as a server's about its clients: a number of them in
-/// each period is written, and then one line that says how many were left out. All calls from any thread; none throws.
+/// Rate limit for log lines that others can cause, such as a server's lines about its clients. In each period a number
+/// of lines is written, and then one line with the number of suppressed lines. Thread-safe; never throws.
 class LimitedLog {
  public:
   struct Limit {
@@ -23,19 +23,19 @@ class LimitedLog {
   };
   using Clock = std::uint64_t (*)();  ///< nanoseconds, never set back
 
-  /// @param subject  begins the line that says how many were left out
+  /// @param subject  begins the line with the number of suppressed lines
   explicit LimitedLog(std::string subject) : LimitedLog(std::move(subject), Limit()) {}
   LimitedLog(std::string subject, Limit limit, Clock now = monotonic_ns);
   LimitedLog(const LimitedLog&) = delete;
   LimitedLog& operator=(const LimitedLog&) = delete;
-  /// Tells what was left out.
+  /// Reports lines still suppressed.
   ~LimitedLog();
 
-  /// As log::write, or leaves the line out.
+  /// As log::write, or suppresses the line.
   void write(Level level, std::string_view text) noexcept;
-  /// Tells what was left out if its period is over; `write` does so, too.
+  /// Reports suppressed lines if their period is over; `write` does that, too.
   void tell_left_out() noexcept;
-  /// Milliseconds until `tell_left_out` has something to tell; -1, as poll takes it: nothing was left out.
+  /// Returns the milliseconds until `tell_left_out` has something to report; -1, as for poll: no line is suppressed.
   [[nodiscard]] int told_in_ms() const noexcept;
 
  private:
@@ -49,7 +49,7 @@ class LimitedLog {
   std::uint64_t period_began_ = 0;
   std::uint64_t written_ = 0;  // in this period
   std::uint64_t left_out_ = 0;
-  Level level_ = Level::warning;  // of the gravest line that was left out
+  Level level_ = Level::warning;  // most severe level of the suppressed lines
 };
 
 }  // namespace wherry::log

@@ -26,7 +26,7 @@ class LimitedLogTest : public ::testing::Test {
   }
   ~LimitedLogTest() override { set_level(before_); }
 
-  /// What `body` writes, each line from its level on.
+  /// Returns what `body` writes, each line from its level on.
   template <class Body>
   static std::vector<std::string> lines_of(Body body) {
     ::testing::internal::CaptureStderr();

@@ -9,21 +9,22 @@
 #include <cstddef>
 #include <cstdint>
 
-// A program that is linked statically has none.
+// A statically linked program has no dynamic section.
 #pragma weak _DYNAMIC
 
 namespace wherry {
 namespace {
 
-/// The loader adds the address of a library to the pointers of its dynamic section, where it can write to it.
+/// Returns a pointer from a library's dynamic section. The loader has added the library's address to it only if the
+/// section is writable.
 template <typename Type>
 const Type* pointer_in(const link_map& library, ElfW(Addr) value) {
   const ElfW(Addr) address = value < library.l_addr ? library.l_addr + value : value;
   return reinterpret_cast<const Type*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
-/// Whether a text begins so. The C library's functions may be a sanitizer's here, which is not ready before the program
-/// begins.
+/// Whether `text` begins with `beginning`. Not the C library's function: that may be a sanitizer's, which is not ready
+/// before main.
 bool begins_with(const char* text, const char* beginning) {
   for (; *beginning != '\0'; text++, beginning++) {
     if (*text != *beginning) return false;
@@ -38,12 +39,12 @@ bool are_same(const char* text, const char* other) {
   return false;
 }
 
-/// The tables of one library by which the loader finds symbols.
+/// The tables of a library in which the loader finds symbols.
 struct Tables {
   const ElfW(Sym) * symbols = nullptr;
   const char* strings = nullptr;
   const std::uint32_t* hash = nullptr;      ///< of DT_GNU_HASH
-  const ElfW(Versym) * versions = nullptr;  ///< null: its symbols have none
+  const ElfW(Versym) * versions = nullptr;  ///< null: its symbols have no versions
 
   explicit Tables(const link_map& library) {
     for (const ElfW(Dyn)* entry = library.l_ld; entry->d_tag != DT_NULL; entry++) {
@@ -81,7 +82,7 @@ bool is_definition(const Tables& tables, std::uint32_t index, const char* name) 
   return are_same(tables.strings + symbol.st_name, name);
 }
 
-/// The definition of a name in one library; null: it has none.
+/// Returns the definition of a name in a library; null if it has none.
 const ElfW(Sym) * find(const Tables& tables, const char* name, std::uint32_t hash) {
   constexpr std::uint32_t kWordBits = 8 * sizeof(ElfW(Addr));
   const std::uint32_t bucket_count = tables.hash[0];
@@ -103,7 +104,7 @@ const ElfW(Sym) * find(const Tables& tables, const char* name, std::uint32_t has
   }
 }
 
-/// The loader's list, which begins with the program; null: this is not known.
+/// Returns the loader's list, which begins with the program; null if it is not found.
 const link_map* list_of_program() {
   const auto* const headers =
       reinterpret_cast<const ElfW(Phdr)*>(getauxval(AT_PHDR));  // NOLINT(performance-no-int-to-ptr)
@@ -126,7 +127,7 @@ const link_map* list_of_program() {
   return nullptr;
 }
 
-/// The libraries that the process was started with, which stay. Those that dlopen adds come behind them in the
+/// The libraries that the process was started with. They stay loaded; libraries added by dlopen follow them in the
 /// loader's list.
 struct Started {
   const link_map* program = nullptr;
@@ -134,16 +135,16 @@ struct Started {
   const link_map* last = nullptr;
 };
 
-// Beside data that the loader writes, so that it costs no page of its own.
+// Placed beside data that the loader writes, so that it costs no page of its own.
 [[gnu::section(".data.start")]] constinit std::atomic<const link_map*> last_started{nullptr};
 
-/// The first call is made before main. Later ones see the same end of the list.
+/// The first call is made before main. Later calls see the same end of the list.
 Started started_with() {
   Started found;
   found.program = list_of_program();
   found.last = last_started.load(std::memory_order_relaxed);
   for (const link_map* library = found.program; library != nullptr; library = library->l_next) {
-    // The linker's name for the dynamic section of what it links.
+    // _DYNAMIC is the linker's name for the dynamic section of this library.
     if (library->l_ld == _DYNAMIC) found.own = library;
     if (library == found.last) return found;
     if (library->l_next == nullptr) found.last = library;
@@ -179,7 +180,7 @@ NextSymbol next_symbol(const char* name) noexcept {
     }
     const ElfW(Sym)* const symbol = find(tables, name, hash);
     if (symbol == nullptr) return false;
-    // The function behind an indirect one is the loader's to choose.
+    // Only the loader can choose the function behind an indirect one.
     found.is_certain = ELF64_ST_TYPE(symbol->st_info) != STT_GNU_IFUNC;
     found.address = reinterpret_cast<void*>(library.l_addr + symbol->st_value);  // NOLINT(performance-no-int-to-ptr)
     found.library = library.l_ld;

@@ -10,7 +10,7 @@ namespace wherry {
 namespace {
 
 TEST(LoadedLibraries, TheNextSymbolIsTheOneThatDlsymFinds) {
-  // Of the last three the C library has several versions, of which one is the default.
+  // The C library has several versions of the last three, one of them the default.
   for (const char* const name :
        {"getpid", "read", "open64", "fclose", "pthread_cond_wait", "posix_spawn", "realpath"}) {
     const NextSymbol found = next_symbol(name);
@@ -26,7 +26,7 @@ TEST(LoadedLibraries, SymbolsOfOneLibraryHaveTheSameLibrary) {
 }
 
 TEST(LoadedLibraries, AFunctionThatTheLoaderChoosesIsLeftToDlsym) {
-  // glibc has several of these for different processors.
+  // glibc has several implementations of these, for different processors.
   EXPECT_FALSE(next_symbol("memcpy").is_certain);
 }
 
@@ -49,7 +49,7 @@ TEST(LoadedLibraries, AProgramHasNoPathInTheLoadersList) {
 }
 
 TEST(LoadedLibraries, ALibraryThatWasLoadedLaterIsNotLookedAt) {
-  ASSERT_FALSE(any_library_defines("td_ta_new"));  // remembers what the process was started with
+  ASSERT_FALSE(any_library_defines("td_ta_new"));  // the first call records what the process was started with
   void* const handle = dlopen("libthread_db.so.1", RTLD_LAZY);
   if (handle == nullptr) GTEST_SKIP() << "no library to load";
   EXPECT_NE(dlsym(handle, "td_ta_new"), nullptr);

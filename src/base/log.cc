@@ -49,7 +49,7 @@ void write(Level level, std::string_view text) noexcept {
   try {
     std::string line = "wherry[" + std::to_string(getpid()) + "] node " + config::text(config::Key::node) + " ";
     line.append(kNames[static_cast<std::size_t>(level)]).append(": ").append(text).append("\n");
-    // A closed standard error is not reported: there is nowhere left to say so.
+    // A failure is ignored: there is nowhere to report it.
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
   } catch (const std::exception&) {
     // Out of memory: losing the line is better than losing the process.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The little that the library says on its own: a line on standard error for what no caller can be told. What a caller
-// can be told is an Error or a Result, and is not logged.
+// Log lines on standard error, only for events that cannot be returned to a caller. Errors for a caller are an Error or
+// a Result, and are not logged.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@ namespace wherry::log {
 
 enum class Level : std::uint8_t { error, warning, info, debug };
 
-/// The level in force: WHERRY_LOG as it was at the first use, or what `set_level` said since. An invalid WHERRY_LOG
-/// counts as the default: logging never fails.
+/// Returns the current level: WHERRY_LOG at the first use, or the last `set_level`. An invalid WHERRY_LOG counts as the
+/// default: logging never fails.
 Level level() noexcept;
 void set_level(Level level) noexcept;
 
-/// True if a line of that level would be written: ask before putting together a text that costs something.
+/// Whether a line of that level would be written. Check it before making an expensive text.
 inline bool enabled(Level wanted) noexcept { return wanted <= level(); }
 
 /// Writes "wherry[PID] node N LEVEL: TEXT" as one line by one system call, so that lines of many processes do not mix.
-/// Nothing if the level is not enabled. Never throws, keeps errno; callable from any thread.
+/// Does nothing if the level is not enabled. Never throws, keeps errno. From any thread.
 void write(Level level, std::string_view text) noexcept;
 
 }  // namespace wherry::log

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What names may look like. They become parts of socket names and of addresses: no character in them may need quoting.
+// Valid names of jobs and fabrics. They become parts of socket names and addresses, so no character may need quoting.
 #pragma once
 
 #include <algorithm>

@@ -9,11 +9,11 @@
 namespace wherry {
 namespace {
 
-/// Namespaces made since the system booted have this number or a higher one. The initial ones have lower numbers, but
-/// for those of networks and mounts before Linux 6.18.
+/// Namespaces made after boot have this number or a higher one. The initial ones have lower numbers, except those of
+/// networks and mounts before Linux 6.18.
 constexpr std::uint64_t kFirstDynamicNumber = 0xF0000000;
 
-/// A setting that the kernel shows in the initial network namespace only, and one that it shows in all.
+/// A setting that exists only in the initial network namespace, and one that exists in all.
 constexpr const char* kInitialNetworkOnly = "/proc/sys/net/core/netdev_budget";
 constexpr const char* kEveryNetwork = "/proc/sys/net/core/somaxconn";
 
@@ -41,7 +41,7 @@ std::optional<bool> is_initial_namespace(const char* kind) {
   const std::string_view name(kind);
   if (name == "net") return is_initial_network();
   if (name != "mnt") return false;
-  // Process 1 is that of the system only in the initial pid namespace.
+  // Process 1 is the system's only in the initial pid namespace.
   const std::uint64_t first = namespace_number(kind, "1");
   if (first == 0 || is_initial_namespace("pid") != true) return std::nullopt;
   return own == first;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel's namespaces that the calling thread is in: they decide which processes it can reach.
+// The kernel namespaces of the calling thread, which decide which processes it can reach.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace wherry {
 
-/// The number of the namespace of that kind ("net", "ipc", "pid", "user", "mnt"), as `ls -l /proc/self/ns` shows it.
-/// 0: /proc does not tell. From any thread.
+/// Returns the number of the namespace of that kind ("net", "ipc", "pid", "user", "mnt"), as in `ls -l /proc/self/ns`.
+/// 0: /proc cannot be read. From any thread.
 std::uint64_t namespace_number(const char* kind);
 
-/// The same of another process; 0, too, where the kernel does not allow the look.
+/// The same for another process. 0 also if the kernel refuses access.
 std::uint64_t namespace_number(const char* kind, const std::string& process);
 
-/// True if that namespace is the one that the system booted with, false if it is a container's or the like. Empty:
+/// Whether that namespace is the one that the system booted with. False: it is, for example, a container's. Empty:
 /// unknown. From any thread.
 std::optional<bool> is_initial_namespace(const char* kind);
 

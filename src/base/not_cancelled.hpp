@@ -5,8 +5,8 @@
 
 namespace wherry {
 
-/// While it exists, pthread_cancel of this thread waits. Around whatever system calls are cancellation points: to
-/// unwind the stack there would meet functions that never throw, and end the process.
+/// Defers pthread_cancel of this thread while it exists. Used around system calls that are cancellation points:
+/// unwinding from there would meet noexcept functions and end the process.
 class NotCancelled {
  public:
   NotCancelled() noexcept { ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests and benchmarks: what this process has open.
+// For tests and benchmarks: the descriptors of this process.
 #pragma once
 
 #include <poll.h>
@@ -12,13 +12,13 @@
 
 namespace wherry {
 
-/// How many descriptors this process has open.
+/// Returns how many descriptors this process has open.
 inline std::size_t open_descriptors() {
   const std::filesystem::directory_iterator entries("/proc/self/fd");
   return static_cast<std::size_t>(std::distance(begin(entries), end(entries))) - 1;  // one is the iterator's own
 }
 
-/// Waits until `descriptor` is readable. False: it did not become so in time.
+/// Waits until `descriptor` is readable. False: the timeout passed.
 inline bool becomes_readable(int descriptor, std::chrono::milliseconds timeout) {
   pollfd polled{.fd = descriptor, .events = POLLIN, .revents = 0};
   const auto end = std::chrono::steady_clock::now() + timeout;

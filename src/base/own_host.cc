@@ -30,12 +30,13 @@ namespace {
 
 constexpr std::size_t kIpv4Bytes = 4;
 constexpr std::size_t kIpv6Bytes = 16;
-/// For all names of the file together. One name whose servers do not answer takes about as long.
+/// Limit for all names of the file together. A single name whose servers do not answer takes about as long.
 constexpr auto kMostLookUp = std::chrono::seconds(5);
 
 std::string bytes_of(const void* address, std::size_t bytes) { return {static_cast<const char*>(address), bytes}; }
 
-/// Empty: neither IPv4 nor IPv6. IPv4 in IPv6's clothes (::ffff:1.2.3.4) becomes IPv4.
+/// Returns the bytes of an address; empty if it is neither IPv4 nor IPv6. An IPv4-mapped IPv6 address (::ffff:1.2.3.4)
+/// becomes IPv4.
 std::string bytes_of(const sockaddr* address) {
   if (address != nullptr && address->sa_family == AF_INET) {
     sockaddr_in ipv4{};
@@ -54,7 +55,7 @@ bool is_loopback(const std::string& address) {
   return address == bytes_of(&in6addr_loopback, kIpv6Bytes);
 }
 
-/// `flags`: AI_NUMERICHOST asks no resolver.
+/// Returns the addresses of a host. With AI_NUMERICHOST in `flags` the resolver is not used.
 std::vector<std::string> addresses_of(const std::string& host, int flags) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
@@ -105,7 +106,7 @@ std::uint16_t find_own_node(const Hosts& hosts, const std::string& file) {
               "nodes " + list_of(nodes) + " are all on this host; set WHERRY_NODE to the one that this process is");
 }
 
-/// What the place was found from.
+/// The inputs from which a place was found.
 struct Source {
   std::string file;
   std::string node;
@@ -124,7 +125,7 @@ struct Source {
 struct Found {
   Source source;
   std::shared_ptr<const OwnPlace> place;
-  std::optional<Error> failure;  ///< of finding the own node
+  std::optional<Error> failure;  ///< the error of finding the own node
 };
 
 Found find_place(const Source& source) {
@@ -153,7 +154,7 @@ class LastFound {
   }
 
  private:
-  std::mutex mutex_;  ///< held to copy a pointer only: the resolver may take seconds
+  std::mutex mutex_;  ///< held only to copy a pointer, because the resolver may take seconds
   std::shared_ptr<const Found> found_;
 };
 
@@ -188,7 +189,7 @@ bool OwnHost::is_called(const std::string& host) const {
   const auto numeric = addresses_of(host, AI_NUMERICHOST);
   if (!numeric.empty()) return has(numeric.front());
   if (is_same_name(host, "localhost") || is_same_name(host, name_)) return true;
-  // A name without a domain is one of the own domain.
+  // A name without a domain is taken as one of this host's domain.
   const bool is_short = host.find('.') == std::string::npos || name_.find('.') == std::string::npos;
   return is_short && !name_.empty() && is_same_name(first_label(host), first_label(name_));
 }

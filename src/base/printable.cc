@@ -6,8 +6,8 @@
 namespace wherry {
 namespace {
 
-/// The length in bytes of the UTF-8 character that `text` begins with, as Unicode's table of well-formed sequences has
-/// it; 0 if it begins with none.
+/// Returns the length in bytes of the UTF-8 character at the start of `text`, by Unicode's table of well-formed
+/// sequences; 0 if there is none.
 std::size_t character_length(std::string_view text) {
   const auto byte = [text](std::size_t index) { return static_cast<unsigned char>(text[index]); };
   const unsigned char first = byte(0);
@@ -23,7 +23,7 @@ std::size_t character_length(std::string_view text) {
   return overlong || surrogate_or_beyond ? 0 : length;
 }
 
-/// C0, DEL, and C1: U+0080 to U+009F, of which one alone begins an escape sequence.
+/// Whether the character is C0, DEL or C1 (U+0080 to U+009F). A single C1 character can begin an escape sequence.
 bool is_control(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   return first < 0x20 || first == 0x7f || (first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);

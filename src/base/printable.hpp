@@ -6,8 +6,9 @@
 
 namespace wherry {
 
-/// Bytes from a peer or a directory as they may be shown on a terminal: the bytes of control characters (C0, DEL, C1),
-/// and those that are not UTF-8, of which a terminal may make controls, become \xNN.
+/// Returns untrusted bytes, from a peer or a directory, in a form that is safe to show on a terminal. Control
+/// characters (C0, DEL, C1) become \xNN, and so do bytes that are not UTF-8, because a terminal may take them for
+/// controls.
 std::string printable(std::string_view text);
 
 }  // namespace wherry

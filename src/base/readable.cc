@@ -8,7 +8,7 @@
 namespace wherry {
 namespace {
 
-/// "1.5 GB": a number by printf's format, and its unit.
+/// Returns a number in printf's `format` with its unit: "1.5 GB".
 std::string with_unit(const char* format, double value, const char* unit) {
   std::array<char, 32> number;
   std::snprintf(number.data(), number.size(), format, value);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What to do about a system call that the kernel refused.
+// Advice for a system call that the kernel refused.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace wherry {
 
-/// The advice for an Error with the errno value `error`, which `call` failed with: one that makes a descriptor or takes
-/// memory of the kernel's, such as "eventfd". Never empty.
+/// Returns the advice for an Error: `call`, such as "eventfd", failed with the errno value `error`. For calls that make
+/// a descriptor or take kernel memory. Never empty.
 std::string advice_on(int error, std::string_view call);
 
 }  // namespace wherry

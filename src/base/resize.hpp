@@ -9,8 +9,8 @@
 
 namespace wherry {
 
-/// ftruncate, for files that are memory. Beyond the limit of file sizes (ulimit -f), where the kernel would end the
-/// process by SIGXFSZ, it fails with EFBIG.
+/// ftruncate for memory files. Beyond the limit of file sizes (ulimit -f) it fails with EFBIG; ftruncate itself would
+/// end the process by SIGXFSZ.
 inline int resize(int file, std::uint64_t bytes) noexcept {
   rlimit most{};
   if (::getrlimit(RLIMIT_FSIZE, &most) == 0 && most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur) {
@@ -20,7 +20,7 @@ inline int resize(int file, std::uint64_t bytes) noexcept {
   return ::ftruncate(file, static_cast<off_t>(bytes));
 }
 
-/// What to do about a resize that failed; `otherwise` if it is not the limit.
+/// Returns the advice for a failed resize; `otherwise` if the cause is not the limit.
 inline const char* advice_for_resize(int error, const char* otherwise) noexcept {
   return error == EFBIG ? "raise the limit of file sizes (ulimit -f), or ask for less (WHERRY_RING, WHERRY_POOL)"
                         : otherwise;

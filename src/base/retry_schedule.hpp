@@ -7,9 +7,8 @@
 
 namespace wherry {
 
-/// When to try again to reach something that is not there yet: 1 ms after the first attempt, then after twice as long
-/// each time, at most `longest_pause` apart, the last time at the deadline. One per connect; not thread-safe; never
-/// blocks.
+/// Exponential backoff for attempts to connect: 1 ms after the first attempt, then twice as long each time, at most
+/// `longest_pause`; the last attempt is at the deadline. One for each connect; not thread-safe; never blocks.
 class RetrySchedule {
  public:
   using Clock = std::chrono::steady_clock;
@@ -17,7 +16,7 @@ class RetrySchedule {
 
   static constexpr Clock::duration kLongestPause = std::chrono::milliseconds(100);
 
-  /// Plans the attempt after one that failed now. False: the deadline has passed, there is no further attempt.
+  /// Plans the next attempt after one that failed now. False: the deadline has passed, so there is none.
   bool plan_next(const Deadline& deadline, Clock::duration longest_pause = kLongestPause) noexcept {
     const auto now = Clock::now();
     pause_ = std::min(pause_, longest_pause);
@@ -28,7 +27,7 @@ class RetrySchedule {
   }
   [[nodiscard]] Clock::time_point next() const noexcept { return next_; }
   [[nodiscard]] bool is_due() const noexcept { return Clock::now() >= next_; }
-  /// The time since the first attempt began.
+  /// Returns the time since the first attempt began.
   [[nodiscard]] Clock::duration waited() const noexcept { return Clock::now() - start_; }
 
  private:

@@ -20,12 +20,13 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;
 constexpr std::uint64_t kMost = std::uint64_t{1} << 30;
 
-/// A process may have many rings of its own, all busy; how large the rings of its peers are is theirs to say, and what
-/// a message takes at most.
+/// Fractions of the memory. A process may have many rings of its own, all busy. The peers choose the sizes of their own
+/// rings, which limit the size of a message.
 constexpr std::uint64_t kPartForARing = 64;
 constexpr std::uint64_t kPartForAPeersRing = 16;
 
-/// The C library knows it of x86, from the processor and at once; to ask the kernel means to read a dozen files.
+/// Returns the size of the L2. On x86 the C library reads it from the processor at once; otherwise a dozen files are
+/// read.
 std::size_t second_level_cache(const fs::path& root, int core) {
 #ifdef _SC_LEVEL2_CACHE_SIZE
   if (root == "/") {

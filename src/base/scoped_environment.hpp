@@ -8,7 +8,7 @@
 
 namespace wherry {
 
-/// For tests: sets an environment variable (or unsets it: nullptr) and puts it back at the end of the scope.
+/// For tests: sets an environment variable (nullptr: unsets it), and restores it at the end of the scope.
 class ScopedEnvironment {
  public:
   ScopedEnvironment(std::string name, const char* value) : name_(std::move(name)) {

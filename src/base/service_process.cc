@@ -19,7 +19,7 @@ UniqueFd prepare_service_process(std::initializer_list<int> ending) noexcept {
   sigset_t set;
   sigemptyset(&set);
   for (const int signal : ending) {
-    // A blocked signal is reported by the descriptor even where it is ignored.
+    // An ignored signal is left out: if blocked, the descriptor would report it although it is ignored.
     struct sigaction before{};
     if (::sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_IGN) continue;
     sigaddset(&set, signal);

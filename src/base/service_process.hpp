@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program that serves until a signal ends it does first. Includes nothing of ours but base/.
+// Prepares a program that serves until a signal ends it. Includes only base/.
 #pragma once
 
 #include <initializer_list>
@@ -8,10 +8,11 @@
 
 namespace wherry {
 
-/// Raises the limit of open files as far as the user may: the soft limit is made for programs that use select. SIGPIPE
-/// and SIGXFSZ are ignored, so that a reader that is gone and a limit of file sizes are errors of one call. The signals
-/// in `ending` are blocked in this thread and those that it starts; each makes the returned descriptor readable. One
-/// that is ignored, as nohup and a shell's & leave it, stays ignored. Invalid, and errno: no descriptor is left.
+/// Raises the soft limit of open files to the hard limit: the soft limit is low for programs that use select. Ignores
+/// SIGPIPE and SIGXFSZ, so that a closed reader and the limit of file sizes are errors of one call. Blocks the signals
+/// in `ending` in this thread and those that it starts. Each of them makes the returned descriptor readable. A signal
+/// that is ignored, as by nohup or a shell's &, stays ignored. Returns an invalid descriptor, with errno, if none can
+/// be made.
 UniqueFd prepare_service_process(std::initializer_list<int> ending) noexcept;
 
 }  // namespace wherry

@@ -16,7 +16,7 @@ bool is_readable(const UniqueFd& descriptor) {
   return ::poll(&wanted, 1, 0) == 1;
 }
 
-// Each in a process of its own, as it changes what the whole process does with signals.
+// Each test runs in a process of its own, because it changes the signals of the whole process.
 template <class Check>
 void expect_in_child(Check&& check) {
   EXPECT_EXIT(std::_Exit(check() ? 0 : 1), testing::ExitedWithCode(0), "");

@@ -1,33 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A library that is preloaded stands before all others in the loader's list. AddressSanitizer refuses to start a
-// program where its own runtime, which is a library for gcc, is not the first. It needs to be before libraries that
-// allocate; ours do not, and stand last in the list that they let others see.
+// A preloaded library comes before all others in the loader's list. AddressSanitizer refuses to start a program if its
+// own runtime, which is a library for gcc, is not first. The runtime must come before libraries that allocate. Ours do
+// not allocate, so they show themselves last in the list that they pass to others.
 #pragma once
 
 #include <link.h>
 
 #include <cstddef>
 
-// The linker's name for the beginning of what it is linked into.
+// The linker's name for the start of the object that it links.
 // NOLINTNEXTLINE(bugprone-reserved-identifier, bugprone-dynamic-static-initializers)
 extern "C" __attribute__((visibility("hidden"))) const ElfW(Ehdr) __ehdr_start;
 
 namespace wherry {
 
-/// Does what dl_iterate_phdr does, and shows this library last. `next` is the dl_iterate_phdr that the program would
-/// call without this library.
+/// As dl_iterate_phdr, but shows this library last. `next` is the dl_iterate_phdr that the program would call without
+/// this library.
 ///
-/// Callbacks rely on the loader's lock, which `next` holds during each call. So the call for this library is made from
-/// within its turn, after a second iteration has shown the libraries that follow. The lock is recursive.
+/// Callbacks rely on the loader's lock, which `next` holds during each call. So the callback for this library is called
+/// within its turn of the first iteration, after a second iteration has shown the libraries that follow. The lock is
+/// recursive.
 template <typename Next>
 int iterate_with_this_last(Next next, int (*callback)(dl_phdr_info*, std::size_t, void*), void* data) {
   struct Iteration {
     Next& next;
     int (*callback)(dl_phdr_info*, std::size_t, void*);
     void* data;
-    std::size_t before_own = 0;  ///< libraries
-    std::size_t skipped = 0;     ///< by the second iteration
+    std::size_t before_own = 0;  ///< libraries before this one
+    std::size_t skipped = 0;     ///< libraries skipped by the second iteration
     bool has_own = false;
     int result = 0;
   };

@@ -21,13 +21,13 @@ TEST(ShownLast, TheOneThatAsksComesLastAndTheOthersInTheirOrder) {
   dl_iterate_phdr(add, &usual);
   EXPECT_EQ(iterate_with_this_last(&dl_iterate_phdr, add, &shown), 0);
   ASSERT_GT(usual.size(), 2U);
-  // The program, which this file is linked into here, is the first otherwise.
+  // Without it the program, which this file is linked into here, is first.
   usual.push_back(usual.front());
   usual.erase(usual.begin());
   EXPECT_EQ(shown, usual);
 }
 
-/// Unwinders keep what they found in a cache that the loader's lock protects.
+/// Unwinders keep results in a cache that the loader's lock protects.
 TEST(ShownLast, EachIsShownWithinACallThatHoldsTheLoadersLock) {
   static int calls_under_way = 0;
   const auto next = [](int (*callback)(dl_phdr_info*, std::size_t, void*), void* data) {

@@ -13,7 +13,7 @@ namespace wherry {
 void reserve_standard_descriptors() noexcept {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
     if (::fcntl(number, F_GETFD) >= 0 || errno != EBADF) continue;
-    // O_PATH: neither readable nor writable, and there in every sandbox. The lowest free number is this one.
+    // O_PATH: neither readable nor writable, and possible in every sandbox. The lowest free number is this one.
     if (::open("/", O_PATH | O_CLOEXEC) != number) return;
   }
 }
@@ -22,7 +22,7 @@ std::string flush_standard_output() {
   const bool failed_before = std::ferror(stdout) != 0;
   if (std::fflush(stdout) != 0) return std::system_category().message(errno);
   if (failed_before) return "a part of it was lost";
-  // NFS, CIFS and FUSE report at each close of a descriptor; the number 1 itself stays taken.
+  // NFS, CIFS and FUSE report errors at each close of a descriptor, so a copy is closed. Number 1 itself stays open.
   const int copy = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
   if (copy >= 0 && ::close(copy) != 0 && errno != EINTR) return std::system_category().message(errno);
   return {};

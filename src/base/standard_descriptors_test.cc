@@ -54,10 +54,10 @@ TEST(StandardDescriptorsTest, WhatIsOpenStaysAsItIs) {
   EXPECT_EQ(child.wait(), 0);
 }
 
-// In a child: what is written to this process's standard output is the tests' own.
+// Runs in a child: this process's standard output belongs to the test program.
 std::string problem_of(const char* output, const char* text) {
   SharedValue<std::array<char, 256>> told;
-  std::fflush(stdout);  // or the child would have it, too
+  std::fflush(stdout);  // otherwise the child would write it, too
   Child child([&] {
     const int file = output == nullptr ? -1 : ::open(output, O_WRONLY);
     if (file >= 0 ? ::dup2(file, STDOUT_FILENO) < 0 : ::close(STDOUT_FILENO) != 0) return false;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr uid_t kUsualOverflowUid = 65534;
 
-/// All numbers but -1, which is no user.
+/// Count of all user ids: all numbers but -1, which is no user.
 constexpr std::uint64_t kAllUsers = UINT32_MAX;
 
 uid_t overflow_uid() {
@@ -23,7 +23,7 @@ uid_t overflow_uid() {
   });
 }
 
-/// False too where /proc does not tell. Not kept: a process may enter another namespace.
+/// False also if /proc cannot be read. Not cached: a process may enter another namespace.
 bool everybody_has_a_number() {
   std::ifstream map("/proc/self/uid_map");
   std::uint64_t inside = 0, outside = 0, count = 0, all = 0;

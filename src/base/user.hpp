@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Users, as the kernel numbers them for this process.
+// User ids as this process sees them.
 #pragma once
 
 #include <sys/types.h>
 
 namespace wherry {
 
-/// False for the number of more than one user: in a user namespace every user that has no number there reads as the
-/// overflow uid (65534, or what /proc/sys/kernel/overflowuid says). Where all users have numbers, as outside of user
-/// namespaces, that is a user like any other. Costs a file that is read where it is that number. From any thread.
+/// Whether `uid` identifies a single user. In a user namespace all users without a number there read as the overflow
+/// uid (65534, or /proc/sys/kernel/overflowuid). If every user has a number, as outside user namespaces, the overflow
+/// uid is an ordinary user. Reads a file if `uid` is the overflow uid. From any thread.
 bool names_one_user(uid_t uid);
 
 }  // namespace wherry

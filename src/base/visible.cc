@@ -30,7 +30,7 @@ constexpr Elf64_Half kMachine = EM_AARCH64;
 constexpr Elf64_Half kMachine = EM_NONE;
 #endif
 
-/// A file open to be read. Its beginning, which has the headers of most programs, is read at once.
+/// A file open for reading. Its beginning, which contains the headers of most programs, is read at once.
 class File {
  public:
   File(int at, const char* path, int flags) : fd_(::openat(at, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | flags)) {
@@ -43,7 +43,7 @@ class File {
   File& operator=(const File&) = delete;
 
   [[nodiscard]] int get() const { return fd_; }
-  /// How much of `to` was read.
+  /// Returns how many bytes were read.
   std::size_t read(void* to, std::size_t bytes, std::uint64_t offset) const {
     if (offset > head_size_ || bytes > head_size_ - offset) return pread(to, bytes, offset);
     std::memcpy(to, head_.data() + offset, bytes);
@@ -61,7 +61,7 @@ class File {
   std::size_t head_size_ = 0;
 };
 
-/// Whether its user or group, or its capabilities, are not the caller's: the loader then ignores LD_PRELOAD.
+/// Whether the file is setuid or setgid to others, or has capabilities: the loader then ignores LD_PRELOAD.
 bool has_other_rights(int fd) {
   struct stat status{};
   if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return true;
@@ -102,7 +102,7 @@ Sight look_at_elf(const File& file) {
   return sight;
 }
 
-/// The interpreter that the first line of a script names, cut out of it; null if there is none.
+/// Cuts the interpreter out of the first line of a script; null if there is none.
 const char* interpreter(char* line) {
   char* begin = line + 2;
   begin += std::strspn(begin, " \t");

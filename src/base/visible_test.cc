@@ -36,7 +36,7 @@ class Visible : public testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
 
-  /// The same program with each of its segments of one type as another.
+  /// The same program, with each segment of one type changed to another type.
   static std::string with_segments(Elf64_Word from, Elf64_Word to) {
     std::string file = program();
     auto* const header = reinterpret_cast<Elf64_Ehdr*>(file.data());
@@ -105,7 +105,7 @@ TEST_F(Visible, WhatIsNoProgramOrIsCutOffIsNot) {
   EXPECT_EQ(look(folder_.path()), Sight::unseen);
   EXPECT_EQ(look(folder_.path() / "none"), Sight::unseen);
   const std::string whole = program();
-  // Within its head and the table of its segments.
+  // A size within its header and the table of its segments.
   for (std::size_t size = 0; size < sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr); size += 13) {
     EXPECT_EQ(look(write("part", whole.substr(0, size))), Sight::unseen) << size;
   }

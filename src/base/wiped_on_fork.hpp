@@ -10,9 +10,9 @@
 
 namespace wherry {
 
-/// A word that is zero again in a forked child: the kernel itself empties its page, whichever call forked, also where
-/// that runs no handlers (clone) and where the child has its parent's process number (another namespace). Null before
-/// Linux 4.14, or where madvise is refused. Never unmapped: what it is for may outlive static objects.
+/// Makes a word that is zero again in a forked child. The kernel itself wipes its page, for every call that forks: also
+/// for clone, which runs no handlers, and for a child with its parent's process number (in another namespace). Null
+/// before Linux 4.14, or if madvise is refused. Never unmapped: its user may outlive static objects.
 inline std::atomic<std::uint64_t>* make_word_wiped_on_fork() noexcept {
   constexpr std::size_t kPage = 4096;
   void* page = ::mmap(nullptr, kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

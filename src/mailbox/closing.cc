@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Leaving peers in order.
+// Closing pairs in order.
 #include <cerrno>
 #include <chrono>
 
@@ -10,7 +10,7 @@ namespace wherry::mailbox {
 
 Connector::~Connector() {
   if (origin_.inherited()) return;
-  const auto deadline = std::chrono::steady_clock::now() + fabric::kCloseTimeout;  // of all together
+  const auto deadline = std::chrono::steady_clock::now() + fabric::kCloseTimeout;  // for all pairs together
   for (const auto& pair : pairs_) {
     if (pair != nullptr) finish(*pair);
   }
@@ -19,18 +19,18 @@ Connector::~Connector() {
   }
 }
 
-/// Says that nothing follows.
+/// Tells the peer that nothing follows.
 void Connector::finish(Pair& pair) noexcept {
   if (!pair.is_open()) return pair.early.end();
   pair.out->finish();
 }
 
-/// The peer receives everything sent so far, then the end.
+/// Waits until the peer's side has acknowledged everything sent. Logs a warning at the deadline.
 void Connector::flush(Pair& pair, fabric::Deadline deadline) noexcept {
   if (pair.connection->flush(deadline).error != ETIMEDOUT) return;
   log::write(log::Level::warning,
-             "close mailbox: a peer has not acknowledged all that was sent within 10 s, and may lose it; look whether "
-             "its process is stopped");
+             "close mailbox: a peer has not acknowledged all messages within 10 s and may lose some; check whether its "
+             "process is stopped");
 }
 
 void Connector::forget(Mailbox::Peer peer) noexcept {

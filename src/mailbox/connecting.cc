@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How pairs of mailboxes come about, and end.
+// Connecting and accepting; closing.cc ends pairs in order.
 //
-// Two mailboxes may connect to each other at the same moment; one of the two connections must give way before anything
-// is sent on it. The one that the mailbox with the smaller number makes stays. The other's connector is dropped when it
-// is let in, before it was granted a section: so it has early data only, and its maker waits for the one that stays.
+// Two mailboxes may connect to each other at the same moment. One of the two connections must then give way before
+// anything is sent on it. The connection made by the mailbox with the smaller number stays. The other one is dropped
+// when it is accepted, before it is granted a section. So it carries early data only, and its maker waits for the
+// connection that stays.
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -22,13 +23,14 @@ namespace {
 
 using layout::MailboxGreeting;
 
-/// Before the second attempt to reach a peer that dropped the first, or to serve a port while descriptors are short;
-/// then longer, each time by as much, up to a hundred times that.
+/// Delay before the second attempt to reach a peer that dropped the first, or to serve a port while descriptors are
+/// short. Each further attempt to reach the peer adds as much, up to a hundred times.
 constexpr std::chrono::milliseconds kRetry{1};
-/// How long a listener whose queue is full is tried: many mailboxes may connect to one at the same moment.
+/// How long to retry a listener whose queue is full: many mailboxes may connect to one at the same moment.
 constexpr std::chrono::seconds kQueueTimeout{30};
 constexpr unsigned kLongestRetry = 100;
-/// A peer that lets this side in and drops it again, so often, is none: after half a minute.
+/// After this many dropped attempts (about half a minute) the peer is lost: it accepts this side and drops it each
+/// time.
 constexpr unsigned kMostAttempts = 350;
 
 void log_dropped(const std::exception& error) noexcept {
@@ -61,8 +63,9 @@ Connector::Connector(Pairs& pairs, EarlyData& early, WriteInterest& write_intere
 fabric::Fabric& Connector::fabric_of(const Address& address) {
   fabric::Fabric& fabric = fabric::find(address);
   if (fabric_ != nullptr && fabric_ != &fabric) {
-    throw Error(EINVAL, "meet peers at", address.to_string(),
-                "the others were met on fabric " + std::string(fabric_->name()) + "; use one mailbox for each fabric");
+    throw Error(
+        EINVAL, "use address", address.to_string(),
+        "this mailbox already uses fabric " + std::string(fabric_->name()) + "; use one mailbox for each fabric");
   }
   return fabric;
 }
@@ -100,11 +103,11 @@ fabric::Offer Connector::offer() const {
   return offer_with(greeting, sections_.most_bytes());
 }
 
-/// A pair, and room for whatever has to be noted down about it later.
+/// Makes a pair, and reserves memory for everything recorded about it later.
 Pair& Connector::make_pair() {
   if (pairs_.living() >= most_peers_) {
-    throw Error(ENOSPC, "meet another peer", local().to_string(),
-                "this mailbox has " + std::to_string(pairs_.living()) + " already; raise MailboxOptions::most_peers");
+    throw Error(ENOSPC, "add a peer to mailbox", local().to_string(),
+                "it has " + std::to_string(pairs_.living()) + " peers already; raise MailboxOptions::most_peers");
   }
   const std::size_t numbers = pairs_.reserve_another();
   early_.reserve(numbers);
@@ -132,7 +135,7 @@ Mailbox::Peer Connector::connect(const Address& address, const Timeout& wait) {
   return pair.number;
 }
 
-/// This side's attempt or connection gives way, on which the peer has granted nothing. False: the pair is lost.
+/// Drops this side's attempt or connection, on which the peer has granted nothing. False: the pair is lost.
 bool Connector::give_up(Pair& pair) noexcept {
   try {
     pair.early.withdraw();
@@ -145,7 +148,7 @@ bool Connector::give_up(Pair& pair) noexcept {
   return true;
 }
 
-/// Begins an attempt, which waits for a listener until then. Throws Error.
+/// Begins an attempt, which waits for a listener until `listener_by`. Throws Error.
 void Connector::start(Pair& pair, const fabric::Deadline& listener_by) {
   pair.initiated = true;
   ++pair.attempts;
@@ -179,7 +182,7 @@ void Connector::retry_all(Time now) noexcept {
     pair->state = State::connecting;
     try {
       if (pair->attempts >= kMostAttempts) throw Error(ECONNREFUSED, "connect", "", "it was dropped too often");
-      start(*pair, now);  // it has listened: if it does no longer, it is lost
+      start(*pair, now);  // it has listened before: if it no longer does, the pair is lost
     } catch (const Error& error) {
       (void)lose(*pair, error.code().value());
     } catch (...) {
@@ -213,7 +216,7 @@ void Connector::finish_attempt(Pair& pair) noexcept {
     drop_attempt(pair);
     open(pair, std::move(connection));
   } catch (const Error& error) {
-    // The other side may have dropped this attempt for its own; else the next one shows why.
+    // The peer may have dropped this attempt for its own. If not, the next attempt shows the cause.
     if (error.code().value() != ECONNRESET) return (void)lose(pair, error.code().value());
     if (give_up(pair)) retry_later(pair);
   } catch (...) {
@@ -237,7 +240,7 @@ void Connector::accept_all() noexcept {
   }
 }
 
-/// The port cannot be served now; until it is tried again it must not keep this side awake.
+/// Pauses the port, which cannot be served now and must not wake this side; or resumes it.
 void Connector::rest_port(bool rests) noexcept {
   if (port_rests_ == rests) return;
   port_rests_ = rests;
@@ -251,8 +254,8 @@ void Connector::rest_port(bool rests) noexcept {
   }
 }
 
-/// The pair that this side is making to the same mailbox: its attempts go to that address. Once it was granted a
-/// section it is made.
+/// The pair that this side is making to the mailbox `number` at `address`. A pair that was granted a section is
+/// complete, and does not count.
 Pair* Connector::crossing(const Address& address, std::uint64_t number) const noexcept {
   if (number == number_) return nullptr;
   for (const auto& pair : pairs_) {
@@ -271,12 +274,12 @@ void Connector::accept(std::unique_ptr<fabric::Connection> connection) {
   if (greeting.listens != 0) address = Address{fabric_name_, greeting.node, greeting.port};
   const bool departed = fabric_->keeps_segments() && connection->peer_gone();
   const LeftBehind left = left_behind(*connection, greeting.early);
-  // A child of the peer may keep the socket of one that it gave up.
+  // A child process of the peer may hold open the socket of a connection that the peer gave up.
   if (left.given_up || (departed && !left.messages)) return;
   Pair* crossed = address ? crossing(*address, greeting.mailbox) : nullptr;
   if (crossed != nullptr) {
     if (number_ > greeting.mailbox && !departed) return change_over(*crossed, std::move(connection));
-    // The connection is dropped, and its messages are the pair's.
+    // The connection is dropped; its early messages count as the pair's.
     if (const int error = early_.claim(*crossed, *connection); error != 0) (void)lose(*crossed, error);
     return bells_.signal_descriptor();
   }
@@ -290,8 +293,8 @@ void Connector::accept(std::unique_ptr<fabric::Connection> connection) {
   }
 }
 
-/// This side's own way to the peer gives way to the peer's. The user knows the pair, and events of the batch at hand
-/// may name it: a failure ends it as a loss, and nothing is freed.
+/// Replaces this side's attempt or connection by the peer's. The user knows the pair, and events of the current batch
+/// may name it. So a failure ends the pair as a loss, and nothing is freed.
 void Connector::change_over(Pair& pair, std::unique_ptr<fabric::Connection> connection) noexcept {
   if (!give_up(pair)) return;
   if (pair.state == State::waiting) --waiting_;
@@ -306,7 +309,7 @@ void Connector::change_over(Pair& pair, std::unique_ptr<fabric::Connection> conn
   }
 }
 
-/// Throws Error, std::bad_alloc: the pair then has no connection.
+/// Opens the pair on this connection. Throws Error, std::bad_alloc: the pair then has no connection.
 void Connector::open(Pair& pair, std::unique_ptr<fabric::Connection> connection) {
   const MailboxGreeting greeting = greeting_of(*connection);
   pair.connection = std::move(connection);
@@ -322,7 +325,7 @@ void Connector::open(Pair& pair, std::unique_ptr<fabric::Connection> connection)
       early_.attach(pair, pair.connection->segment());
     } else if (pair.early.any()) {
       throw Error(EPROTO, "exchange messages with", pair.connection->peer().address.to_string(),
-                  "it does not map what was sent to it already; use the same fabric on both sides");
+                  "the peer cannot map messages that were already sent to it; use the same fabric on both sides");
     } else {
       pair.early.detach();
     }
@@ -332,7 +335,7 @@ void Connector::open(Pair& pair, std::unique_ptr<fabric::Connection> connection)
     throw;
   }
   pair.state = State::open;
-  // Before the first grant, which leads the peer to the section.
+  // Before the first grant: after it the peer sends into the section.
   const int error = early_.claim(pair, *pair.connection);
   pair.claims_again = greeting.early != 0;
   sections_.join(pair);
@@ -340,7 +343,7 @@ void Connector::open(Pair& pair, std::unique_ptr<fabric::Connection> connection)
 }
 
 bool Connector::end_of_gone(Pair& pair) noexcept {
-  // A connection that ends before it was granted anything gave way to the peer's own, which is on its way.
+  // A connection that ends before it was granted a section gave way to the peer's own, which is on its way.
   if (!pair.initiated || pair.out->capacity() != 0) return lose(pair, error_of_gone(pair));
   if (!give_up(pair)) return true;
   pair.mailbox = 0;
@@ -369,7 +372,7 @@ void Connector::end_connection(Pair& pair) noexcept {
 void Connector::drop_connection(Pair& pair) noexcept {
   pair.private_memory = nullptr;
   pair.early.detach();
-  // A put under way reads the staging memory of `out` until the connection is destroyed.
+  // A pending put reads the staging memory of `out` until the connection is destroyed.
   pair.connection.reset();
   pair.out.reset();
   pair.in.reset();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How pairs of mailboxes come about, and end: the listener, attempts to connect, and which of two that cross stays. May
-// include: base, layout, fabric, stream.
+// Makes and ends pairs of mailboxes: the listener, the attempts to connect, and the choice between two connections that
+// cross.
+//
+// May include: base, layout, fabric, stream.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +33,7 @@ class Connector {
             const MailboxOptions& options);
   Connector(const Connector&) = delete;
   Connector& operator=(const Connector&) = delete;
-  /// Closes all pairs, except in a forked child: there, what other processes share is the parent's.
+  /// Closes all pairs, except in a forked child: what is shared with other processes belongs to the parent.
   ~Connector();
 
   // As the functions of Mailbox.
@@ -40,31 +42,33 @@ class Connector {
   Mailbox::Peer connect(const Address& address, const Timeout& wait);
   void forget(Mailbox::Peer peer) noexcept;
 
-  /// The port is readable: lets in all that wait there. Nothing without a listener, or while the port is paused.
+  /// Call it when the port is readable: accepts all waiting peers. Does nothing without a listener, or while the port
+  /// is paused.
   void accept_all() noexcept;
-  /// The attempt's descriptor is readable.
+  /// Call it when the attempt's descriptor is readable: opens the pair if the attempt is complete.
   void finish_attempt(Pair& pair) noexcept;
-  /// Repeats what is due by now: attempts that gave way, a port that could not be served.
+  /// Retries what is due at `now`: attempts that gave way, and a port that could not be served.
   void retry_all(Time now) noexcept;
-  /// When retry_all has something to do next. Empty: nothing.
+  /// When retry_all is next due. Empty: nothing is waiting.
   [[nodiscard]] std::optional<Time> next_retry() const noexcept {
     return waiting_ != 0 || port_rests_ ? std::optional(next_retry_) : std::nullopt;
   }
 
-  /// The message goes where the peer finds it by itself, though it has not granted anything. False: it has, or will
-  /// soon, or there is no room. The pair may be open then.
+  /// Sends the message as early data. False: the peer has granted a section or is about to, or there is no room. The
+  /// pair may be open afterwards.
   [[nodiscard]] bool send_early(Pair& pair, Mailbox::Outgoing& message) noexcept;
 
-  /// Claims the peer's early data once more, now that it has granted something: those that it had withdrawn from
-  /// another connection it may have attached after the first claim. Returns 0 or an errno value.
+  /// Claims the peer's early data again, after its first grant: after the first claim, the peer may have attached
+  /// messages that it had withdrawn from another connection. Returns 0 or an errno value.
   [[nodiscard]] int claim_again(Pair& pair) noexcept {
     pair.claims_again = false;
     return early_.claim(pair, *pair.connection);
   }
 
-  /// The pair is over, which is reported after the last early message. Returns true: that is news.
+  /// Ends the pair; the loss is reported after its last early message. Returns false if the pair was lost before.
   bool lose(Pair& pair, int error) noexcept;
-  /// The same after a death, of which all that had come was read. False: the connection only gave way to the peer's.
+  /// Ends a pair whose peer is gone, after all that had arrived was read. False: the connection only gave way to the
+  /// peer's, and the pair waits for that.
   bool end_of_gone(Pair& pair) noexcept;
 
  private:
@@ -92,18 +96,18 @@ class Connector {
   Doorbells& bells_;
   SectionAllocator& sections_;
   const Origin origin_;
-  const std::uint64_t number_;  ///< random: by it peers know this mailbox
-  const std::size_t overflow_;  ///< bytes that this side offers for a section and its overflow
+  const std::uint64_t number_;  ///< random; identifies this mailbox to its peers
+  const std::size_t overflow_;  ///< bytes of a section and its overflow together, as offered to peers
   const std::size_t most_peers_;
 
   fabric::Fabric* fabric_ = nullptr;
-  std::string fabric_name_;  ///< as the user's addresses have it
+  std::string fabric_name_;  ///< as in the user's addresses
   std::unique_ptr<fabric::Listener> listener_;
   Source port_{Source::Kind::port};
-  bool port_rests_ = false;  ///< it could not be served
+  bool port_rests_ = false;  ///< paused because it could not be served
   Address nowhere_;
   std::size_t waiting_ = 0;  ///< pairs in State::waiting
-  Time next_retry_{};        ///< while any waits, or the port rests
+  Time next_retry_{};        ///< valid while a pair waits or the port is paused
 };
 
 }  // namespace wherry::mailbox

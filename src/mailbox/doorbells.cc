@@ -16,7 +16,7 @@ namespace {
 
 using fabric::Bell;
 
-/// Events that one call takes; the others are found by the next.
+/// Most events taken by one call; the next call finds the others.
 constexpr std::size_t kEvents = 64;
 
 }  // namespace

@@ -20,7 +20,7 @@ using layout::kMailboxEarlyEnds;
 
 constexpr std::uint64_t kFlags = layout::kMailboxAlign - 1;
 
-/// Bytes of a message with its length and what fills it up.
+/// Bytes of a message with its length and padding.
 std::uint64_t around(std::uint64_t bytes) {
   return sizeof(std::uint64_t) + (bytes + layout::kMailboxAlign - 1) / layout::kMailboxAlign * layout::kMailboxAlign;
 }
@@ -31,10 +31,10 @@ std::uint64_t length_at(std::span<const std::byte> bytes, std::size_t at) {
   return length;
 }
 
-/// A peer that connects again and again before its messages are read has no more than these here.
+/// Limits the unread chunks of a peer that connects repeatedly.
 constexpr std::size_t kMostChunks = 8;
 
-/// Whether these bytes are whole messages.
+/// Whether these bytes are a sequence of whole messages.
 bool is_well_formed(std::span<const std::byte> bytes) {
   std::size_t at = 0;
   while (at < bytes.size()) {
@@ -88,7 +88,7 @@ bool EarlySender::append(const Mailbox::Outgoing& message) noexcept {
 }
 
 bool EarlySender::claimed() const noexcept {
-  // MAILBOX-EARLY acquire: pairs with EarlyMessages::claim; what the peer has stored before is visible.
+  // MAILBOX-EARLY acquire: pairs with EarlyMessages::claim; what the peer stored before it is visible.
   return page_ != nullptr && (page_->early.load(std::memory_order_acquire) & kMailboxEarlyClaimed) != 0;
 }
 
@@ -96,7 +96,7 @@ void EarlySender::withdraw() {
   if (page_ == nullptr) return;
   std::vector<std::byte> kept;
   kept.reserve(static_cast<std::size_t>(written_));
-  // MAILBOX-EARLY acquire, release: of this and EarlyMessages::claim the first has the bytes.
+  // MAILBOX-EARLY acquire, release: whichever sets the bit first, this or EarlyMessages::claim, has the bytes.
   const std::uint64_t before = page_->early.fetch_or(kMailboxEarlyClaimed, std::memory_order_acq_rel);
   if ((before & kMailboxEarlyClaimed) == 0) kept.assign(area_, area_ + written_);
   if (!kept.empty()) kept_ = std::move(kept);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The early data of all pairs: what is sent to them before they have granted anything, and what came so and was not
-// read yet. May include: base, arch, layout, fabric.
+// The early data of all pairs: messages sent before the peer has granted a section, and received ones that are not read
+// yet.
+//
+// May include: base, arch, layout, fabric.
 #pragma once
 
 #include <cstddef>
@@ -16,29 +18,30 @@ namespace wherry::mailbox {
 
 class EarlyData {
  public:
-  /// @param overflow  as MailboxOptions::overflow. Without one there is no early data either: what a sender may have on
-  ///                  its way is bounded by its section then.
+  /// @param overflow  as MailboxOptions::overflow. 0 disables early data, too: then the section alone bounds what a
+  /// sender may have in flight.
   EarlyData(Pairs& pairs, std::size_t overflow) : pairs_(pairs), overflow_(overflow) {}
 
-  /// Makes room for that many pairs. Throws std::bad_alloc.
+  /// Reserves memory for that many pairs. Throws std::bad_alloc.
   void reserve(std::size_t pairs) { unread_.reserve(pairs); }
-  /// All pairs are met on this fabric.
+  /// Sets the fabric of all pairs. Only one that keeps segments has early data.
   void set_fabric(const fabric::Fabric& fabric) noexcept;
-  /// Bytes for early data at the end of each own segment. 0: there is none.
+  /// Bytes for early data at the end of each of this side's segments. 0: there are none.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
 
-  /// The pair's early data go into this segment from now on, unless it is empty.
+  /// Puts the pair's early data into this segment from now on. Does nothing if the segment is empty or another is
+  /// attached.
   void attach(Pair& pair, std::span<std::byte> segment) noexcept;
-  /// The message becomes early data. False: not any more, there is no room, or no segment.
+  /// Sends the message as early data. False: the peer has claimed them, there is no room, or no segment.
   [[nodiscard]] bool append(Pair& pair, Mailbox::Outgoing& message) noexcept;
 
-  /// Takes the peer's early data, which come before what is in the section. Returns 0 or an errno value.
+  /// Claims the peer's early data, which are read before the section. Returns 0 or an errno value.
   [[nodiscard]] int claim(Pair& pair, fabric::Connection& connection) noexcept;
-  /// Whether any was claimed and not read.
+  /// Whether claimed early data are not read yet.
   [[nodiscard]] bool has_unread() const noexcept { return !unread_.empty(); }
-  /// The next piece, of the pair whose early data came first. Not unless has_unread().
+  /// Finds the next piece, of the pair whose early data were claimed first. Only if has_unread().
   void find(Mailbox::Piece& piece) const noexcept;
-  /// As Incoming::consume. The loss of a pair is reported after its last early message.
+  /// As Incoming::consume. Reports the loss of a lost pair after its last early message.
   bool consume(Pair& pair, std::size_t bytes) noexcept;
   void forget(Pair& pair) noexcept { std::erase(unread_, &pair); }
 
@@ -46,11 +49,11 @@ class EarlyData {
   Pairs& pairs_;
   const std::size_t overflow_;
   std::size_t bytes_ = 0;
-  std::vector<Pair*> unread_;  ///< first come, first served
+  std::vector<Pair*> unread_;  ///< in the order of their claims
 };
 
-/// The error of a pair whose peer is gone. A connector that closes before it was answered notes in its page that it did
-/// so in order.
+/// The error of a pair whose peer is gone. 0: a connecting peer closed in order before it was answered, as its page
+/// says.
 [[nodiscard]] int error_of_gone(const Pair& pair) noexcept;
 
 }  // namespace wherry::mailbox

@@ -42,10 +42,11 @@ layout::MailboxGreeting greeting_of(const fabric::Connection& connection) {
   const MailboxGreeting greeting = greeting_in(connection.peer_greeting());
   const char* const wrong = objection(connection.peer_greeting(), connection.remote_bytes());
   if (is_of_a_mailbox(greeting) && wrong == nullptr) return greeting;
-  throw Error(EPROTO, "exchange messages with", connection.peer().address.to_string(),
-              wrong != nullptr
-                  ? std::string(wrong) + "; use one version on both sides"
-                  : "what has this port is no mailbox of this version of Wherry; use another port, or one version");
+  throw Error(
+      EPROTO, "exchange messages with", connection.peer().address.to_string(),
+      wrong != nullptr
+          ? std::string(wrong) + "; use one version on both sides"
+          : "this port has no mailbox of this version of Wherry; use another port, or one version on both sides");
 }
 
 fabric::Offer offer_with(MailboxGreeting greeting, std::size_t section) {
@@ -54,7 +55,7 @@ fabric::Offer offer_with(MailboxGreeting greeting, std::size_t section) {
   greeting.version = layout::kMailboxVersion;
   const std::size_t used =
       layout::segment_place(true) + layout::kMailboxWordsBytes + std::max<std::size_t>(section, greeting.overflow);
-  // Compact: a peer that says little takes one page on each side.
+  // Compact: a peer with little traffic takes one page on each side.
   fabric::Offer offer{.segment_bytes = (used + kPage - 1) / kPage * kPage + greeting.early,
                       .compact = true,
                       .departed = greeting.claims != 0,

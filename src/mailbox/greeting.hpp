@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mailboxes tell each other in the fabric's handshake. May include: base, layout, fabric.
+// The greeting that mailboxes exchange in the fabric's handshake.
+//
+// May include: base, layout, fabric.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +11,14 @@
 
 namespace wherry::mailbox {
 
-/// The bytes as a greeting, whatever they are.
+/// Reads the bytes as a greeting, without checking them.
 layout::MailboxGreeting greeting_in(const fabric::Greeting& bytes);
-/// What cannot be true of a mailbox's greeting; nullptr: nothing, or it is not one.
+/// Returns what is invalid in a mailbox's greeting. Null: it is valid, or not a greeting of a mailbox of this version.
 const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes);
-/// That of the peer. Throws Error(EPROTO): it is no mailbox's of this version.
+/// Returns the peer's greeting. Throws Error(EPROTO) if it is invalid, or not a greeting of a mailbox of this version.
 layout::MailboxGreeting greeting_of(const fabric::Connection& connection);
-/// What a mailbox with this greeting offers to peers.
-/// @param section  bytes that a section may have
+/// Makes the offer of a mailbox with this greeting.
+/// @param section  the largest size of a section, in bytes
 fabric::Offer offer_with(layout::MailboxGreeting greeting, std::size_t section);
 
 }  // namespace wherry::mailbox

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a wherry::Mailbox. Each uses those before it. May include: base, arch, layout, fabric, stream.
+// The parts of a wherry::Mailbox. Each part uses only those before it.
+//
+// May include: base, arch, layout, fabric, stream.
 #pragma once
 
 #include <wherry/mailbox.hpp>

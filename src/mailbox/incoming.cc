@@ -17,11 +17,10 @@ Incoming::Incoming(fabric::Connection& connection, std::size_t overflow, std::si
       most_lines_(static_cast<std::uint32_t>(section_bytes_ / layout::kMailboxLine)) {}
 
 void Incoming::look() noexcept {
-  // MAILBOX-TAIL acquire: pairs with the release in PeersWords::store; the bytes before this position, and the ack
-  // that was stored before it, are visible.
+  // MAILBOX-TAIL acquire: pairs with the release in PeersWords::store. The bytes before this position are visible, and
+  // so is an ack stored before it.
   const std::uint64_t tail = own_.tail.load(std::memory_order_acquire);
-  // MAILBOX-OVERFLOW acquire: pairs with the release in PeersWords::store_overflow; an ack that was stored before it
-  // is visible.
+  // MAILBOX-OVERFLOW acquire: pairs with the release in PeersWords::store_overflow; an ack stored before it is visible.
   const std::uint64_t overflow = own_.overflow.load(std::memory_order_acquire);
   const bool moved = overflow != overflow_;
   if (moved && reader_.overflows()) [[unlikely]]
@@ -29,21 +28,21 @@ void Incoming::look() noexcept {
   if (waits_for_ack_) take_ack();
   if (moved) [[unlikely]]
     follow(overflow);
-  // Stored before the tail of that message, and again only once that was read: of what has come by this tail it is
-  // the message's, or of another place. The line is the one that the peer writes with every message: it is not loaded
-  // for each of them.
+  // The writer stores it before the tail and overwrites it only after the message was read. It therefore belongs to the
+  // message at its position, or is stale. It lies in the line that the peer writes with every message, so it is copied
+  // once for each look, not loaded for each message.
   inlined_word_ = own_.inlined.load(std::memory_order_relaxed);
   reader_.see(tail);
 }
 
-/// The peer changes its ack only while the section is drained. So an ack that is read after a tail cannot be newer than
-/// the bytes before that tail that have not been read yet.
+/// The peer changes its ack only while the section is drained. So an ack that is read after a tail is not newer than
+/// the unread bytes before that tail.
 void Incoming::take_ack() noexcept {
   // MAILBOX-ACK acquire: pairs with the release in PeersWords::store.
   const std::uint64_t ack = own_.ack.load(std::memory_order_acquire);
   if ((ack & ~layout::kMailboxKeptPages) != outstanding_.epoch) return;
   if (!reader_.drained()) return reader_.declare_broken();
-  // A peer that maps this memory has given them back itself if there is an overflow: it may be writing there already.
+  // With an overflow, a peer that maps this memory has returned the pages itself: it may already be writing there.
   const bool kept = most_overflow_ == 0 || (ack & layout::kMailboxKeptPages) != 0;
   if (kept && outstanding_.bytes() < reader_.capacity()) {
     give_back_pages(section_, outstanding_.bytes(), reader_.capacity());
@@ -54,7 +53,7 @@ void Incoming::take_ack() noexcept {
   agreed_ = true;
 }
 
-/// The peer's bytes go on elsewhere.
+/// The peer has entered or left the overflow.
 void Incoming::follow(std::uint64_t overflow) noexcept {
   overflow_ = overflow;
   if (overflow == 0) return;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer's section in this side's mailbox: finds the messages in it, gives credit, and changes its size. May include:
-// base, arch, layout, fabric.
+// The receiving end of a peer's section in this side's mailbox: finds messages in it, returns credit, and grants
+// changes of its size.
+//
+// May include: base, arch, layout, fabric.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +17,14 @@ namespace wherry::mailbox {
 
 class Incoming {
  public:
-  /// @param overflow  bytes that this side's greeting offers for a section and its overflow
-  /// @param early  bytes that it offers for early data
+  /// @param overflow  bytes of a section and its overflow together, as in this side's greeting
+  /// @param early  bytes for early data, as in this side's greeting
   Incoming(fabric::Connection& connection, std::size_t overflow, std::size_t early);
 
-  /// Lines that the memory behind the words has.
+  /// Capacity of the memory behind the words, in lines.
   [[nodiscard]] std::uint32_t most_lines() const noexcept { return most_lines_; }
 
-  /// Finds the next piece: of a message that is under way, or the beginning of another. False: nothing has come.
+  /// Finds the next piece, of the current message or of the next one. False: none has arrived.
   [[nodiscard]] bool find(Mailbox::Piece& piece) noexcept {
     std::size_t fill = 0;
     if (!parse(fill)) return false;
@@ -34,21 +36,21 @@ class Incoming {
     piece.more = fill > n;
     return true;
   }
-  /// Whether bytes have come that were not consumed, as last seen.
+  /// Whether arrived bytes are not consumed yet, as last seen.
   [[nodiscard]] bool has_known() const noexcept { return reader_.fill() != 0; }
-  /// Whether there is nothing to be found, and the peer has stored nothing since. Most looks find that, and
-  /// read two lines only. An empty message has begun once its length was read, and is still to be found.
+  /// Whether nothing is to be found and the peer has stored nothing since the last look. Most polls end here, and read
+  /// two lines only. An empty message whose length was read is still to be found.
   [[nodiscard]] bool is_silent() const noexcept {
     return reader_.fill() == 0 && (!in_message_ || rest_ != 0) &&
            reader_.known_tail() == own_.tail.load(std::memory_order_relaxed) && finished() == 0 && !waits_for_ack_ &&
            !agreed_ && !broken();
   }
-  /// Whether find would find something.
+  /// Whether find() would return true.
   [[nodiscard]] bool waiting() noexcept {
     std::size_t fill = 0;
     return parse(fill);
   }
-  /// The first `bytes` of the last piece found have been read. False: it had not so many.
+  /// Consumes the first `bytes` of the last piece found. False: the piece is shorter.
   bool consume(std::size_t bytes) noexcept {
     if (!in_message_ || bytes > std::min<std::uint64_t>(rest_, reader_.fill())) return false;
     reader_.consume(bytes);
@@ -60,27 +62,28 @@ class Incoming {
     }
     return true;
   }
-  /// Tells the peer what was read.
+  /// Stores the peer's `head`, if credit is owed.
   void return_credit() noexcept;
-  /// The position up to which was read, for the peer to find beside this side's next tail.
+  /// Returns the head to store in the peer's `seen` word, along with this side's next tail.
   [[nodiscard]] std::uint64_t piggyback_credit() noexcept { return reader_.piggyback_credit(); }
 
-  /// Changes the section's size to so many lines, once the peer agrees. Not while another change is outstanding.
+  /// Grants the peer a section of `lines`. It takes effect when the peer agrees. Not while another grant is
+  /// outstanding.
   void grant(std::uint32_t lines) noexcept;
-  /// Whether the peer has agreed to the outstanding change since this was last asked.
+  /// Whether the peer has agreed to the grant since the last call.
   [[nodiscard]] bool take_agreement() noexcept {
     if (!agreed_) return false;
     agreed_ = false;
     return true;
   }
-  /// Looks at the peer's words again.
+  /// Reads the peer's words again.
   void look() noexcept;
 
-  /// Whether the peer has said that nothing follows. To be asked before the last look.
+  /// The peer's `finished` word: 0, or 1 + its final tail. Read it before the last look().
   [[nodiscard]] std::uint64_t finished() const noexcept {
     return own_.finished.load(std::memory_order_acquire);  // MAILBOX-FINISHED
   }
-  /// How a peer ended that has finished, once all that came was read: an errno value, 0 if in order.
+  /// How a finished peer ended, asked after all its bytes were read. Returns an errno value; 0: in order.
   [[nodiscard]] int ending(std::uint64_t finished) const noexcept {
     if (finished - 1 != reader_.head()) return EPROTO;
     return in_message_ ? ECONNRESET : 0;
@@ -91,7 +94,7 @@ class Incoming {
     // MAILBOX-GRANT acquire, MAILBOX-TAIL acquire: early data that the peer attached before are visible.
     return own_.grant.load(std::memory_order_acquire) != 0 || own_.tail.load(std::memory_order_acquire) != 0;
   }
-  /// Whether nothing of the section was found yet.
+  /// Whether nothing was found in the section yet.
   [[nodiscard]] bool is_untouched() const noexcept {
     return reader_.head() == 0 && reader_.fill() == 0 && !in_message_;
   }
@@ -101,11 +104,11 @@ class Incoming {
   [[nodiscard]] bool broken() const noexcept { return reader_.broken(); }
 
  private:
-  /// Sections up to this size return every credit at once: a sender fills them with a few messages.
+  /// Sections of at most this many bytes return credit with every consume(): a few messages fill them.
   static constexpr std::size_t kTiny = 1024;
 
-  /// True: a message is under way, and there is a byte of it, or it has none. `fill`: bytes that have come, with those
-  /// behind it.
+  /// True if find() has a piece: a byte of the current message has arrived, or the message is empty. `fill`: arrived
+  /// bytes of it and of what follows it.
   [[nodiscard]] bool parse(std::size_t& fill) noexcept {
     if (!in_message_ && !begin()) return false;
     fill = reader_.fill();
@@ -132,7 +135,7 @@ class Incoming {
     in_message_ = true;
     return true;
   }
-  /// Beside the tail or in the section. False: it is nonsense.
+  /// Reads the length beside the tail or in the section. False: it is invalid.
   [[nodiscard]] bool read_length(std::size_t padding) noexcept {
     length_ = inlined_word_ - layout::mailbox_inlined(reader_.head() + padding, 0);
     inlined_ = length_ <= layout::kMailboxInlined;
@@ -154,13 +157,13 @@ class Incoming {
   const std::size_t section_bytes_;
   const std::size_t most_overflow_;
   std::uint32_t most_lines_;
-  std::uint64_t inlined_word_ = 0;  ///< the peer's, as of the last look
-  std::uint64_t overflow_ = 0;      ///< the peer's word, as last followed
+  std::uint64_t inlined_word_ = 0;  ///< the peer's `inlined` word, as of the last look
+  std::uint64_t overflow_ = 0;      ///< the peer's `overflow` word, as last followed
   Grant outstanding_;               ///< the last grant made
   bool waits_for_ack_ = false;
   bool agreed_ = false;
-  bool in_message_ = false;  ///< its length was read, and not all of it consumed
-  bool inlined_ = false;     ///< that message
+  bool in_message_ = false;  ///< the length of a message was read, and it is not consumed completely
+  bool inlined_ = false;     ///< the current message lies beside the tail
   std::uint64_t length_ = 0;
   std::uint64_t rest_ = 0;
 };

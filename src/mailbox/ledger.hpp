@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which sections were granted, and what may be granted next: the changes of a layout, one pair at a time. Arithmetic
-// only; sizes in lines of 64 bytes. May include: nothing of ours.
+// Accounts for the budget: which sections are granted, and which grants may be made next. It changes a layout one pair
+// at a time. Arithmetic only; sizes are in lines of 64 bytes.
 //
-// Why nothing is lost or given twice:
-//  1. A pair has at most one outstanding grant. It holds the greater of what it had and what it is offered until the
-//     peer agrees: the peer may use either.
-//  2. A grant beyond the header is made only if the sum of what all pairs hold stays within the budget, and a
-//     shrinking one at once. So what a shrink frees is granted to others only after the peer agreed to it.
+// May include: nothing of ours.
+//
+// Why no byte is lost, and no memory granted twice:
+//  1. A pair has at most one outstanding grant. Until the peer agrees, the pair holds the larger of the old and the
+//     offered size: the peer may use either.
+//  2. A growing grant is made only if the sum of what all pairs hold stays within the budget. A shrinking grant is made
+//     at once. So memory freed by a shrink is granted to others only after the peer has agreed to the shrink.
 //  3. A peer agrees only while its section is drained: everything it published was read, and it has the credit
-//     (SectionWriter::drained). So at a change no byte lies in the section, and both ends begin anew at the same
+//     (SectionWriter::drained). So no byte lies in the section during a change, and both ends start again at the same
 //     position.
 //  4. A peer publishes nothing between seeing a grant and agreeing to it, and stores its agreement before its next
-//     tail. So bytes behind an agreement lie where the new size puts them, those before it where the old one did.
-//  5. The reader looks at the agreement after the tail. It cannot be newer than unread bytes before that tail (3), nor
-//     older than bytes behind it (4).
-//  6. While a grant is outstanding every byte read is reported at once, so the peer's section drains by what is read,
-//     and a pair that has nothing under way agrees as soon as it looks.
+//     tail. So bytes after an agreement lie where the new size puts them, and bytes before it where the old size did.
+//  5. The reader reads the agreement after the tail. The agreement is not newer than unread bytes before that tail (3),
+//     and not older than bytes after the agreement (4).
+//  6. While a grant is outstanding, credit is returned for every byte at once. So the section drains as it is read, and
+//     a pair with no message in flight agrees as soon as it looks.
 #pragma once
 
 #include <algorithm>
@@ -33,12 +35,12 @@ class Ledger {
   explicit Ledger(std::uint64_t budget) : budget_(budget) {}
 
   void set_budget(std::uint64_t budget) noexcept { budget_ = budget; }
-  /// Makes room for peers numbered below `count`: nothing else allocates. Throws std::bad_alloc.
+  /// Reserves memory for peers numbered below `count`. Nothing else allocates. Throws std::bad_alloc.
   void reserve(std::size_t count) {
     accounts_.resize(std::max(accounts_.size(), count));
     pending_.reserve(accounts_.size());
   }
-  /// A peer to which `lines`, its header, were granted at once.
+  /// Adds a peer whose initial section of `lines` is granted at once.
   void open(std::uint32_t peer, Lines lines) noexcept {
     accounts_[peer] = {.target = lines, .offered = lines, .listed = accounts_[peer].listed};
     held_ += lines;
@@ -47,13 +49,13 @@ class Ledger {
     held_ -= held(accounts_[peer]);
     accounts_[peer] = {.listed = accounts_[peer].listed};
   }
-  /// What the peer should have.
+  /// Sets the size that the peer should have.
   void set_target(std::uint32_t peer, Lines lines) noexcept {
     Account& account = accounts_[peer];
     account.target = lines;
     if (account.target != latest(account)) list(peer);
   }
-  /// The peer agreed to what it was offered.
+  /// The peer has agreed to its outstanding grant.
   void on_agreement(std::uint32_t peer) noexcept {
     Account& account = accounts_[peer];
     assert(account.offered != 0);
@@ -79,15 +81,15 @@ class Ledger {
     assert(held_ == sum());
   }
 
-  /// Whether a peer has another size than its target, and no outstanding grant.
+  /// Whether a peer without an outstanding grant differs from its target.
   [[nodiscard]] bool has_pending() const noexcept { return !pending_.empty(); }
   [[nodiscard]] std::uint64_t held() const noexcept { return held_; }
 
  private:
   struct Account {
-    Lines current = 0;  ///< in use by the peer; 0: it has agreed to nothing yet
+    Lines current = 0;  ///< in use by the peer; 0: it has not agreed to any grant yet
     Lines target = 0;
-    Lines offered = 0;  ///< outstanding; 0: nothing
+    Lines offered = 0;  ///< outstanding grant; 0: none
     bool listed = false;
   };
 
@@ -110,8 +112,8 @@ class Ledger {
     make(lines);
   }
 
-  /// How far an account may grow: all the way, or at least half of it, so that a peer that does not give back what it
-  /// should holds up the others only in part.
+  /// The size to which an account may grow now: its target, or at least half of the way. So a peer that does not give
+  /// back lines it should delays the others only in part.
   [[nodiscard]] Lines affordable(const Account& account) const noexcept {
     const Lines wanted = account.target - account.current;
     const std::uint64_t free = held_ < budget_ ? budget_ - held_ : 0;

@@ -55,7 +55,7 @@ struct Peers {
     ledger.open(peer, header);
     offered[peer] = header;
   }
-  /// What the peers may be using.
+  /// The lines that the peers may be using.
   [[nodiscard]] std::uint64_t in_use() const {
     std::uint64_t sum = 0;
     for (std::uint32_t peer = 0; peer < 64; ++peer) {

@@ -22,15 +22,15 @@ MailboxOptions checked(const MailboxOptions& options) {
   const bool header =
       options.header >= kLeastHeader && options.header <= kMostHeader && options.header % layout::kMailboxLine == 0;
   const char* wrong = nullptr;
-  if (!header) wrong = "a header is a multiple of 64 bytes, from 64 to 1024";
-  if (options.budget < options.header) wrong = "the budget must hold a header";
+  if (!header) wrong = "header must be a multiple of 64 bytes, from 64 to 1024";
+  if (options.budget < options.header) wrong = "budget must be at least the header";
   if (options.quiet % layout::kMailboxLine != 0 || options.quiet > options.header)
-    wrong = "what quiet senders have is a multiple of 64 bytes, at most the header";
+    wrong = "quiet must be a multiple of 64 bytes, at most the header";
   if (options.lane % layout::kMailboxLine != 0 || options.lane > kMostLane)
-    wrong = "a lane is a multiple of 64 bytes, at most 1 GiB";
+    wrong = "lane must be a multiple of 64 bytes, at most 1 GiB";
   if (options.overflow % layout::kMailboxLine != 0 || options.overflow > kMostOverflow)
-    wrong = "an overflow is a multiple of 64 bytes, at most 1 GiB";
-  if (options.most_peers == 0 || options.most_peers > kMostPeers) wrong = "most_peers is from 1 to 1048576";
+    wrong = "overflow must be a multiple of 64 bytes, at most 1 GiB";
+  if (options.most_peers == 0 || options.most_peers > kMostPeers) wrong = "most_peers must be from 1 to 1048576";
   if (wrong != nullptr) throw Error(EINVAL, "make a mailbox", "", wrong);
   return options;
 }

@@ -11,14 +11,14 @@ namespace {
 
 using fabric::Bell;
 
-/// Publishing in pieces lets the receiver copy out one piece while the next is copied in.
+/// Publishing in pieces of at most 64 KiB lets the receiver copy out one while the next is copied in.
 constexpr std::size_t kMostPiece = std::size_t{64} << 10;
 
 std::span<const std::byte> bytes_of(const iovec& piece) {
   return {static_cast<const std::byte*>(piece.iov_base), piece.iov_len};
 }
 
-/// Copies the first bytes of the pieces, which have as many.
+/// Fills `to` with the first bytes of the pieces, which have at least that many.
 void gather(std::span<const iovec> pieces, std::span<std::byte> to) {
   for (const iovec& piece : pieces) {
     const auto part = bytes_of(piece).first(std::min(piece.iov_len, to.size()));
@@ -49,21 +49,22 @@ bool Outgoing::adopt() noexcept {
   ++changes_;
   piece_ = std::clamp(grant.bytes() / 4, layout::kMailboxLine, kMostPiece);
   writer_.resize(grant.bytes());
-  // The pages that the section no longer reaches: without an overflow it is always the owner that gives them back.
+  // Tells the owner whether it should return the pages beyond the new size. Without an overflow the owner always does.
   const std::uint64_t kept = words_.mapped() ? 0 : layout::kMailboxKeptPages;
   words_.store(WHERRY_MAILBOX_WORD(ack), grant.epoch | kept, Bell::data);
   return true;
 }
 
 void Outgoing::leave_overflow() noexcept {
-  // First: the receiver may find what comes next in these pages as soon as it was published.
+  // The pages are freed before anything is published: the next bytes may lie in them.
   give_back_pages(words_.section(), grant_.bytes(), writer_.reach());
   writer_.restart();
   words_.store_overflow(0);
 }
 
-/// A grant waits until the section is drained. A receiver that does not read must not keep this side from what it has,
-/// nor may this side put it off for ever.
+/// Whether this side may write under the old size while a grant waits for the section to drain. It may, so that a
+/// receiver that does not read does not block it; but only for `most_overflow_` bytes, so that the grant is not delayed
+/// for ever.
 bool Outgoing::may_delay_grant() noexcept {
   if (writer_.overflows()) return true;
   if (!may_overflow() || overflow_bytes() != 0) return false;
@@ -112,7 +113,8 @@ Result Outgoing::try_send_whole(Mailbox::Outgoing& message, std::uint64_t seen) 
   return write(message, seen);
 }
 
-/// Writes the length of a message. False: there is no room for it and the first bytes, or all of a shorter message.
+/// Writes the length of a message. False: there is no room for it and one byte, or for all of a message shorter than
+/// that.
 bool Outgoing::begin(const Mailbox::Outgoing& message) noexcept {
   const auto least = static_cast<std::size_t>(std::min<std::uint64_t>(need(message.bytes), kLeast));
   if (writer_.room(least) < least) return false;
@@ -149,7 +151,8 @@ Result Outgoing::write(Mailbox::Outgoing& message, std::uint64_t seen) noexcept 
   if (begins && !begin(message)) return broken() ? Result::failure(EPROTO) : Result::blocked();
   std::size_t moved = 0;
   const std::size_t piece = writer_.overflows() ? kMostPiece : piece_;
-  // About one section at most: a receiver that keeps pace would keep a long message here.
+  // At most about one section per call: otherwise a receiver that keeps pace would hold this call until the end of a
+  // long message.
   while (rest_ != 0 && moved < writer_.capacity()) {
     const std::size_t room = writer_.room(static_cast<std::size_t>(std::min<std::uint64_t>(rest_, piece)));
     const std::size_t n = copy(message.pieces, message.taken, std::min(room, piece));
@@ -164,7 +167,7 @@ Result Outgoing::write(Mailbox::Outgoing& message, std::uint64_t seen) noexcept 
   return moved != 0 || message.bytes == 0 ? Result::moved(moved) : Result::blocked();
 }
 
-/// Copies at most `most` bytes of the message, from `skip` on.
+/// Copies at most `most` bytes of the message, beginning at offset `skip`. Returns how many.
 std::size_t Outgoing::copy(std::span<const iovec> pieces, std::uint64_t skip, std::size_t most) noexcept {
   std::size_t copied = 0;
   for (const iovec& piece : pieces) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// One peer of a mailbox, from the first attempt to meet it until it is forgotten. May include: base, layout, fabric.
+// One peer of a mailbox, from the first attempt to connect until it is forgotten.
+//
+// May include: base, layout, fabric.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +20,7 @@ namespace wherry::mailbox {
 
 struct Pair;
 
-/// What an entry of a mailbox's epoll set is for.
+/// Identifies the event source of an entry of a mailbox's epoll set.
 struct Source {
   enum class Kind : std::uint8_t { interruption, port, attempt, data, space };
   Kind kind;
@@ -29,8 +31,7 @@ struct Source {
 ///
 ///   from                  to          by
 ///   (new)                 connecting  start
-///   connecting            waiting     finish_attempt: this was the attempt of two that gives way, and the other is on
-///                                     its way
+///   connecting            waiting     finish_attempt: two attempts crossed, and this one gives way to the peer's
 ///   waiting               connecting  retry
 ///   connecting, waiting   open        finish_attempt, change_over
 ///   (new)                 open        accept
@@ -39,12 +40,12 @@ struct Source {
 ///   any                   lost        lose
 enum class State : std::uint8_t { connecting, waiting, open, lost };
 
-/// What a send that found no room waits for.
+/// The room that a blocked send waits for.
 struct WantedRoom {
   enum class Place : std::uint8_t {
-    any,      ///< some of a message
-    whole,    ///< a message of `bytes` as a whole
-    section,  ///< the same in the section alone, not the overflow
+    any,      ///< room for a part of a message
+    whole,    ///< room for a whole message of `bytes`
+    section,  ///< the same, in the section without the overflow
   };
   Place place = Place::any;
   std::uint64_t bytes = 0;
@@ -59,46 +60,46 @@ struct Pair {
 
   // The connection.
   State state = State::connecting;
-  bool initiated = false;  ///< the connection, or the attempt, is this side's
+  bool initiated = false;  ///< this side made the attempt or connection
   bool gone = false;       ///< the peer closed or died
   unsigned attempts = 0;
-  int error = 0;                   ///< of a lost one
+  int error = 0;                   ///< of a lost pair: an errno value, 0 if it ended in order
   std::uint64_t mailbox = 0;       ///< the peer's number for itself; 0: not known yet
   std::optional<Address> address;  ///< where the peer listens
-  std::optional<Outgoing> out;     ///< while open; outlives the connection, which may still read it
+  std::optional<Outgoing> out;     ///< while open; destroyed after the connection, which may still read it
   std::optional<Incoming> in;      ///< likewise
   std::unique_ptr<fabric::Connecting> attempt;
   std::unique_ptr<fabric::Connection> connection;
   fabric::PrivateMemory* private_memory = nullptr;  ///< of the connection; null: the fabric has none
-  EarlySender early;                                ///< what goes to the peer before it grants anything
-  std::unique_ptr<EarlyMessages> early_received;    ///< to be read before the section; null: nothing is left
-  bool claims_again = false;                        ///< once the peer has granted something: ProgressEngine::serve
+  EarlySender early;                                ///< messages sent before the peer grants a section
+  std::unique_ptr<EarlyMessages> early_received;    ///< read before the section; null: none is left
+  bool claims_again = false;  ///< claim early data again after the peer's first grant: ProgressEngine::serve
   std::size_t peers_header = 0;
 
   // Doorbells.
-  bool active = false;               ///< its words are looked at; otherwise its bell is armed
-  unsigned idle_looks = 0;           ///< that found nothing, since the last that found something
+  bool active = false;               ///< its words are polled; otherwise its bell is armed
+  unsigned idle_looks = 0;           ///< looks that found nothing since the last one that found something
   std::list<Pair*>::iterator place;  ///< while open
   Source attempt_source{Source::Kind::attempt, this};
   Source data_source{Source::Kind::data, this};
   Source space_source{Source::Kind::space, this};
 
   // WriteInterest.
-  bool wants_room = false;  ///< a try_send found none
-  WantedRoom wanted_room;   ///< what it waits for
+  bool wants_room = false;  ///< a send found none
+  WantedRoom wanted_room;   ///< the room that it waits for
 
   // SectionAllocator.
   std::uint32_t weight = 0;   ///< as a declared neighbour
-  bool has_lane = false;      ///< beside the section's share of the budget
-  bool has_sent = false;      ///< or has its whole header from the beginning
-  std::uint64_t changes = 0;  ///< of the size of its section here
+  bool has_lane = false;      ///< a lane was added to its share of the budget
+  bool has_sent = false;      ///< or its initial section is the full header
+  std::uint64_t changes = 0;  ///< agreed changes of the size of its section here
 
   // Receiving.
   unsigned turn = 0;         ///< pieces since its last turn began
   bool half_copied = false;  ///< try_receive has begun to copy its message
 
   [[nodiscard]] bool is_open() const noexcept { return state == State::open; }
-  /// Whether what is sent now is early data.
+  /// Whether a message sent now becomes early data.
   [[nodiscard]] bool sends_early() const noexcept {
     return is_open() ? out->capacity() == 0 : state == State::connecting;
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pairs of a mailbox by number, and the losses that its user has not taken yet. May include: base, layout, fabric.
+// The pairs of a mailbox by number, and the losses that the user has not fetched yet.
+//
+// May include: base, layout, fabric.
 #pragma once
 
 #include <cstddef>
@@ -20,12 +22,12 @@ class Pairs {
 
   /// Null: there is no such pair.
   [[nodiscard]] Pair* find(Peer peer) const noexcept { return peer < pairs_.size() ? pairs_[peer].get() : nullptr; }
-  /// Null: it is not open either.
+  /// Null: there is no such pair, or it is not open.
   [[nodiscard]] Pair* find_open(Peer peer) const noexcept {
     Pair* pair = find(peer);
     return pair != nullptr && pair->is_open() ? pair : nullptr;
   }
-  /// The pair whose peer listens there, unless it has ended. Null: there is none.
+  /// The pair whose peer listens at `address`, unless that is lost or gone. Null: there is none.
   [[nodiscard]] Pair* find_at(const Address& address) const noexcept;
   /// All pairs by number; null where a number is free.
   [[nodiscard]] auto begin() const noexcept { return pairs_.begin(); }
@@ -38,17 +40,18 @@ class Pairs {
       if (pair != nullptr && pair->is_open()) visit(*pair);
     }
   }
-  /// How many are not lost.
+  /// Number of pairs that are not lost.
   [[nodiscard]] std::size_t living() const noexcept { return living_; }
 
-  /// Makes room for another pair and for its loss. Returns what numbers() may be then. Throws std::bad_alloc.
+  /// Reserves memory for another pair and its loss. Returns an upper bound of numbers() after add(). Throws
+  /// std::bad_alloc.
   std::size_t reserve_another();
   /// A new pair with a free number. Throws std::bad_alloc.
   Pair& add();
-  /// The pair has ended, for good: a loss, to be reported at once unless early data of its are to be read first.
+  /// Marks the pair as lost. Reports the loss at once, unless early data of the pair are still to be read.
   void end(Pair& pair, int error) noexcept;
   void report_loss(const Pair& pair) noexcept { losses_.push_back({pair.number, pair.error}); }
-  /// Frees the number of a lost pair. Its loss is not reported any more.
+  /// Frees the number of a lost pair. An unfetched loss of it is dropped.
   void remove(Peer peer) noexcept;
 
   [[nodiscard]] bool has_losses() const noexcept { return !losses_.empty(); }

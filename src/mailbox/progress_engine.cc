@@ -11,12 +11,12 @@ namespace {
 
 using fabric::Bell;
 
-/// A program that polls finds that many pairs without a system call, however long they are quiet.
+/// This many pairs stay active while a program polls, however long they are quiet: no system call is needed for them.
 constexpr std::size_t kAlwaysActive = 8;
 
-/// While pairs are active the kernel is asked for others this often.
+/// How often the kernel is asked about idle pairs while others are active.
 constexpr std::chrono::microseconds kPollInterval{20};
-/// Added while all pairs are active: newcomers and deaths are not urgent, and the call takes as long as a short
+/// Added while all pairs are active: new peers and deaths are not urgent, and the call takes as long as a short
 /// message.
 constexpr std::chrono::microseconds kNoneIsIdle{180};
 
@@ -27,7 +27,7 @@ ProgressEngine::ProgressEngine(Pairs& pairs, WriteInterest& write_interest, Door
     : pairs_(pairs), write_interest_(write_interest), bells_(bells), sections_(sections), connector_(connector) {}
 
 bool ProgressEngine::serve(Pair& pair) noexcept {
-  // What was published before a death or the end comes first, so each is looked at before the section is.
+  // Bytes published before a death or the end are delivered first, so both are read before the section is.
   const bool gone = pair.gone;
   const std::uint64_t finished = pair.in->finished();
   if (pair.claims_again && (gone || finished != 0 || pair.in->has_begun())) [[unlikely]] {
@@ -91,7 +91,7 @@ void ProgressEngine::on_event(Source& source) noexcept {
 }
 
 void ProgressEngine::on_bell(Pair& pair, Bell bell) noexcept {
-  // An earlier event may have ended it.
+  // An earlier event may have ended the pair.
   if (!pair.is_open()) return;
   if (!pair.connection->silence(bell) && !pair.gone && pair.connection->peer_gone()) {
     pair.gone = true;
@@ -101,7 +101,7 @@ void ProgressEngine::on_bell(Pair& pair, Bell bell) noexcept {
   bells_.activate(pair);
 }
 
-/// Where the kernel refuses epoll_wait (a seccomp filter): any event may have come.
+/// Treats every event as pending, because the kernel refuses epoll_wait (a seccomp filter).
 void ProgressEngine::suspect_all() noexcept {
   connector_.accept_all();
   for (const auto& pair : pairs_) {
@@ -121,11 +121,11 @@ void ProgressEngine::sleep(fabric::Deadline deadline) noexcept {
   poll_kernel();
 }
 
-/// False: there is something, and the bell need not be rung.
+/// Arms a pair and looks again. False: there is an event, and the bell is disarmed.
 bool ProgressEngine::arm(Pair& pair) noexcept {
   pair.in->return_credit();
   pair.connection->arm(Bell::data);
-  // What must drain first, a section or the overflow, is waited for as room is.
+  // A section or an overflow that must drain first also waits for the space bell.
   const bool drains = pair.out->waits_to_drain();
   if (drains) pair.connection->arm(Bell::space);
   const State before = pair.state;
@@ -147,7 +147,7 @@ bool ProgressEngine::arm_all() noexcept {
   return !write_interest_.check_all();
 }
 
-/// Pairs that have unread messages stay active; but their peers' grants must end a sleep.
+/// Pairs with unread messages stay active, but their peers' grants must end a sleep.
 void ProgressEngine::arm_active() noexcept {
   for (Pair* pair : bells_.active()) {
     pair->connection->arm(Bell::data);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds what has happened: looks at the words of the pairs that are active, and asks the kernel for the others. May
-// include: base, layout, fabric, stream.
+// Finds events: polls the words of the active pairs, and asks the kernel about the others.
 //
-// No wake-up is lost: a bell that was taken makes its pair active, and a mailbox sleeps only after every active pair
-// was armed and then looked at once more.
+// May include: base, layout, fabric, stream.
+//
+// No wake-up is lost: taking a bell makes its pair active, and a mailbox sleeps only after it has armed every active
+// pair and looked once more.
 #pragma once
 
 #include "mailbox/connector.hpp"
@@ -20,42 +21,42 @@ class ProgressEngine {
   ProgressEngine(Pairs& pairs, WriteInterest& write_interest, Doorbells& bells, SectionAllocator& sections,
                  Connector& connector);
 
-  /// Looks at an open pair's words, and answers them. True: there is something for the user.
+  /// Looks at an open pair's words, and answers them. True: there is an event for the user.
   bool serve(Pair& pair) noexcept;
-  /// The same for all active pairs, and for those that wait for room.
+  /// Serves all active pairs, and looks at those that wait for room.
   bool serve_active() noexcept;
 
-  /// After `looks` looks at pairs. Asks the kernel every so many, and not sooner than an interval after the last time.
+  /// Counts `looks` looks at pairs. Every kLooksPerClock looks, polls the kernel if the poll interval has passed.
   void poll_kernel_after(unsigned looks) noexcept {
     looks_ += looks;
     if (looks_ >= kLooksPerClock) poll_kernel_if_due();
   }
-  /// Takes the events of all bells, the port and attempts, without sleeping.
+  /// Takes the events of all bells, the port and the attempts, without sleeping.
   void poll_kernel() noexcept;
   /// Sleeps until an event or the deadline, and takes the events.
   void sleep(fabric::Deadline deadline) noexcept;
 
-  /// The pair's words are looked at from now on, and its bells armed before a sleep.
+  /// Makes the pair active: its words are polled from now on, and its bells armed before a sleep.
   void activate(Pair& pair) noexcept {
     if (!pair.active) bells_.activate(pair);
   }
-  /// Makes every active pair idle, and arms those that wait for room. False: one of them has something.
+  /// Arms all active pairs and makes them idle, and arms those that wait for room. False: one of them has an event.
   bool arm_all() noexcept;
   /// Arms the bells of the active pairs, which remain active.
   void arm_active() noexcept;
-  /// A pair that found nothing for long becomes idle, unless so few are active that it may stay.
+  /// Makes a pair idle after many looks that found nothing, unless few pairs are active.
   void arm_if_quiet(Pair& pair) noexcept {
     if (pair.idle_looks > kLooksBeforeIdle) [[unlikely]]
       arm_unless_few(pair);
   }
-  /// Makes those of the `count` pairs armed last active again that had something lately: so their peers need not ring,
-  /// nor need the kernel be asked.
+  /// Re-activates up to `count` of the most recently armed pairs, if they had recent traffic. The next poll then finds
+  /// them without a doorbell or a system call.
   void reactivate(std::size_t count) noexcept;
 
  private:
-  /// After so many looks that found nothing a pair is armed.
+  /// A pair is armed after this many looks that found nothing.
   static constexpr unsigned kLooksBeforeIdle = 128;
-  /// The clock is looked at after so many looks.
+  /// The clock is read once per this many looks.
   static constexpr unsigned kLooksPerClock = 32;
 
   void poll_kernel_if_due() noexcept;
@@ -70,7 +71,7 @@ class ProgressEngine {
   Doorbells& bells_;
   SectionAllocator& sections_;
   Connector& connector_;
-  unsigned looks_ = 0;  ///< since the clock was looked at
+  unsigned looks_ = 0;  ///< since the clock was last read
   stream::SteadyClock::time_point next_poll_{};
 };
 

@@ -10,9 +10,9 @@
 namespace wherry::mailbox {
 namespace {
 
-/// A peer that has sent much is read for so many pieces while others wait.
+/// Pieces read from one peer before the others have their turn.
 constexpr unsigned kPiecesPerTurn = 8;
-/// As many as a round trip between two cores takes.
+/// About as many looks as a round trip between two cores takes.
 constexpr unsigned kLooksWithoutPause = 16;
 
 }  // namespace
@@ -27,7 +27,7 @@ Result Receiver::try_peek(Mailbox::Piece& piece) noexcept {
     if (!pair.in->has_known() && is_silent(pair)) {
       ++pair.idle_looks;
     } else {
-      // Bytes are found before all else that may have come: a death, or a grant unless it waits already.
+      // Bytes are delivered before other events: a death, or a grant that was not seen before.
       if (!pair.claims_again && !pair.out->grant_waits() && find_in(pair, piece)) {
         return Result::moved(piece.bytes.size());
       }
@@ -41,8 +41,8 @@ Result Receiver::try_peek(Mailbox::Piece& piece) noexcept {
     if (active.size() > 1) bells_.end_turn(pair);
     engine_.arm_if_quiet(pair);
   }
-  // A program that polls calls again at once, and the peer may run on the same core's other thread. A wait of a few
-  // looks is an answer that is on its way, and a pause takes as long as a line from another core.
+  // A polling program calls again at once, and the peer may run on the other thread of the same core: pause for it.
+  // During the first few looks a reply is in flight, and a pause takes as long as a line from another core.
   if (++idle_looks_ > kLooksWithoutPause) arch::pause();
   return Result::blocked();
 }
@@ -85,13 +85,13 @@ void Receiver::consume_early(Pair& pair, std::size_t bytes) noexcept {
   if (early_.consume(pair, bytes) && pair.is_open()) sections_.on_consumed(pair, bytes);
 }
 
-/// The pair whose message try_receive has begun. Null: there is none, or it was lost.
+/// The pair whose message try_receive has begun. Null: none, or it was lost.
 Pair* Receiver::half_copied() const noexcept {
   Pair* pair = pairs_.find_open(half_copied_from_);
   return pair != nullptr && pair->half_copied ? pair : nullptr;
 }
 
-/// As try_peek, but of the message that try_receive has begun.
+/// As try_peek, but prefers the message that try_receive has begun.
 Result Receiver::next_piece(Mailbox::Piece& piece) noexcept {
   Pair* pair = half_copied();
   if (pair == nullptr) return try_peek(piece);
@@ -138,7 +138,7 @@ Result Receiver::receive(std::span<std::byte> buffer, Mailbox::Peer& from, const
   }
 }
 
-/// Of the message that try_receive has begun.
+/// Waits for the rest of the message that try_receive has begun. False: the deadline passed.
 bool Receiver::wait_for_rest(Pair& pair, const fabric::Deadline& deadline) noexcept {
   bells_.activate(pair);
   const auto ready = [&] { return !pair.is_open() || pair.in->waiting() || pair.gone || pair.in->finished() != 0; };

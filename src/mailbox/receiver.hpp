@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages out of the sections that other mailboxes have in this one, the peers in turn. May include: base, arch,
-// layout, fabric, stream.
+// Receives messages from the sections of all peers, in turn.
+//
+// May include: base, arch, layout, fabric, stream.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +45,7 @@ class Receiver {
   SectionAllocator& sections_;
   ProgressEngine& engine_;
   Waiter& waiter_;
-  Mailbox::Peer half_copied_from_ = Mailbox::kNoPeer;  ///< the message that try_receive has begun
+  Mailbox::Peer half_copied_from_ = Mailbox::kNoPeer;  ///< the peer whose message try_receive has begun
   unsigned idle_looks_ = 0;                            ///< calls of try_peek since a piece was found
 };
 

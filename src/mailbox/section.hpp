@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of a section: a queue of bytes with one writer and one reader in memory that neither end owns. As
-// ring/ring.hpp, but its capacity is any multiple of a line, and changes while it is empty. Behind it lies the
-// overflow, which is filled once from the front, and left once it is empty. May include: base, arch, layout; knows no
-// fabric.
+// The writing and the reading end of a section: a single-writer single-reader queue of bytes in memory that neither end
+// owns. It differs from ring/ring.hpp: the capacity is any multiple of a line, and it changes while the queue is empty.
+// Behind the section lies the overflow. The writer fills the overflow once, from the front, and leaves it once it is
+// drained.
 //
-// Positions count bytes ever written (tail) and read (head). A position's place is kept beside it, and wraps by a
-// comparison. Place and position agree modulo 8, also when the capacity changes in the middle of a message, so that a
-// length never wraps.
+// May include: base, arch, layout; knows no fabric.
 //
-// Words come from a process that is not trusted: each is copied once and checked, and a wrong one makes the end
-// `broken` for good.
+// Positions count all bytes ever written (tail) and read (head). Each end keeps the offset of its position in the
+// memory beside it. The offset wraps by a comparison, not by a modulo. Position and offset are equal modulo 8, also
+// after the capacity changes in the middle of a message. A length (8 bytes) is therefore always contiguous.
+//
+// The peer is not trusted. Each of its words is copied once and checked; an invalid one makes the end `broken` for
+// good.
 #pragma once
 
 #include <sys/mman.h>
@@ -29,8 +31,8 @@
 
 namespace wherry::mailbox {
 
-/// Gives whole pages back to the system: of the bytes up to `had` of an area those from `kept` on, which neither side
-/// uses. Only where other processes map the memory does the kernel take it.
+/// Returns to the system the whole pages between offsets `kept` and `had` of an area, which neither side uses. The
+/// kernel frees them only if other processes map the memory, too.
 inline void give_back_pages(std::byte* area, std::size_t kept, std::size_t had) {
   constexpr std::size_t kPage = 4096;
   const auto next_page = [](std::byte* address) {
@@ -41,11 +43,11 @@ inline void give_back_pages(std::byte* area, std::size_t kept, std::size_t had) 
   if (from < to) ::madvise(from, static_cast<std::size_t>(to - from), MADV_REMOVE);
 }
 
-/// The memory of a section as far as it is in use.
+/// The part of the memory that is in use (the section or the overflow), and the offset of this end's position in it.
 struct Place {
   std::byte* area = nullptr;
   std::size_t capacity = 0;
-  std::size_t at = 0;  ///< of this end's position
+  std::size_t at = 0;  ///< offset of this end's position
 
   void restart(std::size_t bytes, std::uint64_t position) {
     capacity = bytes;
@@ -55,7 +57,7 @@ struct Place {
     const std::size_t place = at + bytes;
     return place < capacity ? place : place - capacity;
   }
-  /// `bytes` from `skip` bytes behind this end's position on. skip < capacity, bytes <= capacity.
+  /// The `bytes` that begin `skip` bytes after this end's position. skip < capacity, bytes <= capacity.
   [[nodiscard]] Regions range(std::size_t skip, std::size_t bytes) const {
     if (capacity == 0) return {};
     const std::size_t start = after(skip);
@@ -68,13 +70,12 @@ struct Place {
 class SectionWriter {
  public:
   SectionWriter() = default;
-  /// @param head  the word that the reader publishes its position in, in this side's memory
-  /// @param seen  the word that it publishes an older or newer one in, where that costs nothing
+  /// @param head  the word in this side's memory in which the reader publishes its position
+  /// @param seen  a second such word, which the reader stores along with its own messages; it may be older or newer
   SectionWriter(std::byte* area, const layout::Word* head, const layout::Word* seen)
       : place_{.area = area}, head_(head), seen_(seen), area_(area) {}
 
-  /// From now on the section has `capacity` bytes, and the next ones go there. Only while all is drained, and known to
-  /// be.
+  /// Sets the capacity of the section. The next bytes go to its start. Only while the section is known to be drained.
   void resize(std::size_t capacity) {
     assert(known_head_ == position_);
     capacity_ = capacity;
@@ -83,39 +84,40 @@ class SectionWriter {
     place_.restart(capacity, position_);
   }
 
-  /// Goes on at the start of the section. Only while all is drained, and known to be.
+  /// Continues at the start of the section. Only while it is known to be drained.
   void restart() { resize(capacity_); }
-  /// Goes on behind the section, where `bytes` are free. Nothing is unpublished.
+  /// Continues in the overflow, which has `bytes` free bytes. Only while nothing is unpublished.
   void overflow(std::size_t bytes) {
     overflows_ = true;
     place_.area = area_ + capacity_;
     place_.restart(bytes, position_);
   }
   [[nodiscard]] bool overflows() const { return overflows_; }
-  /// Bytes from the start of the section to the last that was written since the last restart in the section.
+  /// Bytes from the start of the section within which everything written since the last restart lies.
   [[nodiscard]] std::size_t reach() const { return overflows_ ? capacity_ + place_.at : capacity_; }
-  /// Bytes from the start of the section to where the next ones go.
+  /// Offset of the next bytes in the section, or in the overflow if that is in use.
   [[nodiscard]] std::size_t place() const { return place_.at; }
 
-  /// Bytes that can be written now; looks at the reader's word only when it knows of fewer than `want`.
+  /// Returns how many bytes can be written now. Reads the reader's words only if the known room is less than `want`.
   std::size_t room(std::size_t want) {
     if (known_room() < want) refresh();
     return known_room();
   }
-  /// Whether everything published was read.
+  /// Whether the reader has read everything published.
   bool drained() {
     if (known_head_ != position_) refresh();
     return known_head_ == position_;
   }
 
-  /// Whether everything before `position` was read. position <= tail()
+  /// Whether the reader has read everything before `position`. position <= tail()
   bool has_read(std::uint64_t position) {
     const std::uint64_t after = position_ - position;
     if (position_ - known_head_ > after) refresh();
     return position_ - known_head_ <= after;
   }
 
-  /// Copies behind what was written since the last publish. bytes.size() <= room(), or beyond 0 is nothing.
+  /// Appends to what was written since the last publish. bytes.size() <= room(); an empty span is allowed at capacity
+  /// 0.
   void write(std::span<const std::byte> bytes) {
     const Regions to = place_.range(unpublished_, bytes.size());
     arch::copy_into_shared(to.first.data(), bytes.data(), to.first.size());
@@ -124,17 +126,17 @@ class SectionWriter {
     }
     unpublished_ += bytes.size();
   }
-  /// Where the next `bytes` lie if they do so in one piece, else null. Only while nothing is unpublished.
+  /// The address of the next `bytes` if they are contiguous, else null. Only while nothing is unpublished.
   [[nodiscard]] std::byte* place_of(std::size_t bytes) const {
     assert(unpublished_ == 0);
     return bytes <= place_.capacity - place_.at ? place_.area + place_.at : nullptr;
   }
-  /// Leaves `bytes` as they are: padding, or written already.
+  /// Counts `bytes` as written without touching them: padding, or bytes written in place.
   void skip(std::size_t bytes) { unpublished_ += bytes; }
-  /// Where what was written since the last publish lies.
+  /// The bytes written since the last publish.
   [[nodiscard]] Regions unpublished() const { return place_.range(0, unpublished_); }
   [[nodiscard]] std::size_t unpublished_bytes() const { return unpublished_; }
-  /// The new tail, which the caller stores where the reader looks.
+  /// Returns the new tail, which the caller stores in the word that the reader reads.
   std::uint64_t publish() {
     place_.at = place_.after(unpublished_);
     position_ += unpublished_;
@@ -143,7 +145,7 @@ class SectionWriter {
   }
 
   [[nodiscard]] std::uint64_t tail() const { return position_; }
-  /// Of the section or the overflow, whichever the next bytes go to.
+  /// Of the section, or of the overflow if that is in use.
   [[nodiscard]] std::size_t capacity() const { return place_.capacity; }
   [[nodiscard]] bool broken() const { return broken_; }
 
@@ -162,7 +164,7 @@ class SectionWriter {
     if (head != last_head_ || seen != last_seen_) take(head, seen);
   }
   void take(std::uint64_t head, std::uint64_t seen) {
-    // It may only move forward, and never beyond what was written.
+    // The head only moves forward, and never beyond the tail.
     if (head - last_head_ > position_ - last_head_) {
       broken_ = true;
       return;
@@ -172,7 +174,7 @@ class SectionWriter {
     advance_known_head(head);
     advance_known_head(seen);
   }
-  /// The reader has come as far as this, unless that is known already: one of the two words may be older.
+  /// Moves known_head_ forward to `head`, unless `head` is older: one of the two words may be stale.
   void advance_known_head(std::uint64_t head) {
     if (head - known_head_ <= position_ - known_head_) known_head_ = head;
   }
@@ -197,14 +199,14 @@ class SectionReader {
   SectionReader() = default;
   explicit SectionReader(std::byte* area) : place_{.area = area}, area_(area) {}
 
-  /// From now on the section has `capacity` bytes. Only while it is drained.
+  /// Sets the capacity of the section. Only while it is drained.
   void resize(std::size_t capacity) {
     capacity_ = capacity;
     where_ = Where::section;
     place_.area = area_;
     place_.restart(capacity, position_);
   }
-  /// The same as SectionWriter::restart in the section, at the same position: all bytes before it were read.
+  /// Follows SectionWriter::restart at the same position, when all bytes before it were read.
   void restart() {
     if (where_ == Where::overflow) {
       broken_ = true;
@@ -212,9 +214,10 @@ class SectionReader {
       place_.restart(capacity_, position_);
     }
   }
-  /// The bytes from this position on lie in the overflow, of `bytes`. To be called before see() with the next tail.
+  /// The bytes from position `from` on lie in the overflow, which has `bytes` bytes. Call it before see() with the next
+  /// tail.
   void overflow(std::uint64_t from, std::size_t bytes) {
-    // Only from the section, and where the writer had credit.
+    // The writer enters the overflow only from the section, and only at a position for which it had credit.
     if (where_ != Where::section || bytes == 0 || from - known_tail_ > reported_ + place_.capacity - known_tail_) {
       broken_ = true;
       return;
@@ -224,35 +227,35 @@ class SectionReader {
     overflow_bytes_ = bytes;
     if (position_ == from_) enter_overflow();
   }
-  /// The writer has come back to the section, as only one may that has nothing left to be read.
+  /// The writer has returned to the section. It may do so only after everything was read.
   void leave_overflow() {
     if (!drained()) broken_ = true;
     resize(capacity_);
   }
   [[nodiscard]] bool overflows() const { return where_ == Where::overflow; }
-  /// Whether all that is known to have come was read, and this was reported to the writer.
+  /// Whether all bytes known to have arrived were read, and the writer was told so.
   [[nodiscard]] bool drained() const { return position_ == known_tail_ && position_ == reported_; }
 
-  /// Takes note of the writer's position.
+  /// Stores the writer's position, after checking it.
   void see(std::uint64_t tail) {
     if (tail == known_tail_) {
-      // A reader that polls has the next bytes' line on its way as soon as it is written, not only once it sees the
-      // tail.
+      // The prefetch lets a polling reader receive the line of the next bytes as soon as it is written, not only after
+      // it sees the tail.
       arch::prefetch(place_.area + place_.at);
       return;
     }
-    // It may only move forward, and never further than the credit that this end has given allows.
+    // The tail only moves forward, and never beyond the credit that this end has given.
     if (tail - known_tail_ > end() - known_tail_) {
       broken_ = true;
       return;
     }
     known_tail_ = tail;
-    // The line of the bytes is then on its way while the caller returns.
+    // The line of the bytes then arrives while the caller returns.
     arch::prefetch(place_.area + place_.at);
   }
   /// The writer's position as last seen.
   [[nodiscard]] std::uint64_t known_tail() const { return known_tail_; }
-  /// Bytes that have arrived and lie one behind the other, as last seen.
+  /// Arrived bytes that can be read in sequence, up to the start of the overflow; as last seen.
   [[nodiscard]] std::size_t fill() const {
     if (broken_) return 0;
     const std::uint64_t arrived = known_tail_ - position_;
@@ -260,18 +263,18 @@ class SectionReader {
       return static_cast<std::size_t>(arrived);
     return static_cast<std::size_t>(std::min(arrived, from_ - position_));
   }
-  /// Where `bytes` of them lie, behind `skip`. skip + bytes <= fill().
+  /// The `bytes` arrived bytes that follow the next `skip`. skip + bytes <= fill().
   [[nodiscard]] ConstRegions peek(std::size_t bytes, std::size_t skip = 0) const {
     const Regions found = place_.range(skip, bytes);
     return {found.first, found.second};
   }
-  /// The word behind `skip` bytes, at a multiple of 8, and so in one piece.
+  /// The word that follows the next `skip` bytes. It must be at a multiple of 8, and is therefore contiguous.
   [[nodiscard]] std::uint64_t word(std::size_t skip) const {
     std::uint64_t result = 0;
     std::memcpy(&result, place_.area + place_.after(skip), sizeof result);
     return result;
   }
-  /// The first `bytes` have been read. bytes <= fill()
+  /// Marks the next `bytes` as read. bytes <= fill()
   void consume(std::size_t bytes) {
     place_.at = place_.after(bytes);
     position_ += bytes;
@@ -280,19 +283,20 @@ class SectionReader {
   }
 
   [[nodiscard]] std::size_t owed() const { return static_cast<std::size_t>(position_ - returned_); }
-  /// The new head, which the caller stores where the writer looks.
+  /// Returns the new head, which the caller stores in the writer's `head` word.
   std::uint64_t return_credit() { return returned_ = reported_ = position_; }
-  /// The same beside a message of this side. The credit remains owed, because it wakes no writer that waits for room.
+  /// Returns the new head for the writer's `seen` word, stored along with a message. The credit remains owed: `seen`
+  /// wakes no writer that waits for room.
   std::uint64_t piggyback_credit() { return reported_ = position_; }
 
   [[nodiscard]] std::uint64_t head() const { return position_; }
-  /// The section's.
+  /// Of the section, also while the overflow is in use.
   [[nodiscard]] std::size_t capacity() const { return capacity_; }
   [[nodiscard]] bool broken() const { return broken_; }
   void declare_broken() { broken_ = true; }
 
  private:
-  /// Where the next bytes are read; before_overflow: in the section up to `from_`.
+  /// Where the next bytes are read. before_overflow: in the section up to `from_`, then in the overflow.
   enum class Where : std::uint8_t { section, before_overflow, overflow };
 
   void enter_overflow() {
@@ -300,7 +304,7 @@ class SectionReader {
     place_.area = area_ + capacity_;
     place_.restart(overflow_bytes_, position_);
   }
-  /// The furthest position that the writer may have come to.
+  /// The largest tail that the writer's credit allows.
   [[nodiscard]] std::uint64_t end() const {
     if (where_ == Where::section) [[likely]]
       return reported_ + place_.capacity;
@@ -310,14 +314,14 @@ class SectionReader {
   Place place_;
   std::uint64_t position_ = 0;
   std::uint64_t returned_ = 0;
-  std::uint64_t reported_ = 0;  ///< to the writer, by either word
+  std::uint64_t reported_ = 0;  ///< to the writer, by `head` or `seen`
   std::uint64_t known_tail_ = 0;
   bool broken_ = false;
   Where where_ = Where::section;
   std::byte* area_ = nullptr;
   std::size_t capacity_ = 0;  ///< the section's
   std::size_t overflow_bytes_ = 0;
-  std::uint64_t from_ = 0;  ///< where the overflow begins, unless all is in the section
+  std::uint64_t from_ = 0;  ///< position at which the overflow begins; used only outside Where::section
 };
 
 }  // namespace wherry::mailbox

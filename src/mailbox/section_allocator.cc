@@ -6,7 +6,7 @@
 namespace wherry::mailbox {
 namespace {
 
-/// Lines that a talker has beside its header, at least. The budget bounds the number of talkers so.
+/// Fewest lines of a talker beside its header. So the budget bounds the number of talkers.
 constexpr Lines kLeastPayload = 4;
 
 Lines lines_of(std::size_t bytes) {
@@ -40,7 +40,7 @@ std::uint32_t SectionAllocator::weight_of(const Pair& pair) const noexcept {
   return layout_ == Layout::topology ? pair.weight : 1;
 }
 
-/// The initial section is granted at once, whatever the budget is: a peer that cannot send is never seen to send.
+/// Grants the initial section at once, whatever the budget is: a peer that cannot send is never seen to send.
 void SectionAllocator::join(Pair& pair) noexcept {
   ++open_;
   pair.has_sent = initial_ == header_;
@@ -110,7 +110,7 @@ void SectionAllocator::widen(Pair& pair, bool wide) noexcept {
   allocate();
 }
 
-/// A lane that is taken back stays held until the peer has agreed. No other share grows into it meanwhile.
+/// A revoked lane stays held until the peer has agreed. Meanwhile no other section grows into it.
 void SectionAllocator::set_lane(Pair& pair, bool has) noexcept {
   lanes_ += has ? 1 : 0;
   lanes_ -= pair.has_lane ? 1 : 0;

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How large each peer's section is: computes the sizes from the layout and the budget, and makes the grants that bring
-// them about. Knows no bells. May include: base, layout, fabric.
+// Decides how large each peer's section is: computes the sizes from the layout and the budget, and makes the grants
+// that lead to them. Rings no bells itself.
 //
-// Ledger says which grants may be made when; Division computes the sizes; Talkers finds the peers that send.
+// May include: base, layout, fabric.
+//
+// Ledger decides which grants may be made when, Division computes the sizes, Talkers finds the peers that send.
 #pragma once
 
 #include <cstddef>
@@ -20,25 +22,25 @@ namespace wherry::mailbox {
 
 class SectionAllocator {
  public:
-  /// @param options  checked already
+  /// @param options  already checked
   SectionAllocator(Pairs& pairs, const MailboxOptions& options);
 
-  /// Makes room for that many pairs. Nothing else allocates. Throws std::bad_alloc.
+  /// Reserves memory for that many pairs. Nothing else allocates. Throws std::bad_alloc.
   void reserve(std::size_t pairs);
-  /// Bytes that a new pair's section has.
+  /// Size of a new pair's section, in bytes.
   [[nodiscard]] std::size_t initial_bytes() const noexcept;
-  /// Bytes that any pair's section may have, under the budget of now.
+  /// Largest size of a pair's section under the current budget, in bytes.
   [[nodiscard]] std::size_t most_bytes() const noexcept;
 
-  /// The pair is open now: grants it the initial section.
+  /// Adds a pair that is open now, and grants it the initial section.
   void join(Pair& pair) noexcept;
-  /// The pair is about to lose its connection. To be followed by allocate() or join().
+  /// Removes a pair that is about to lose its connection. Call allocate() or join() afterwards.
   void leave(Pair& pair) noexcept;
   /// Computes all sizes, and makes the grants that are possible now.
   void allocate() noexcept;
-  /// The peer has adopted its outstanding grant.
+  /// The peer has agreed to its outstanding grant.
   void on_agreement(Pair& pair) noexcept;
-  /// Bytes that the peer sent were consumed.
+  /// `bytes` from the peer were consumed.
   void on_consumed(Pair& pair, std::size_t bytes) noexcept {
     if (!pair.has_sent) on_first_message(pair);
     if (follows_traffic() && talkers_.on_piece(pair.number, bytes) && talkers_.end_period()) allocate();
@@ -51,7 +53,7 @@ class SectionAllocator {
   void widen(Pair& pair, bool wide) noexcept;
 
  private:
-  /// With more peers than this, sections of equal size would all be small: they go to those that talk.
+  /// With more peers than this, equal sections would all be small, so the budget goes to the peers that send.
   static constexpr std::size_t kMostEqual = 100;
 
   [[nodiscard]] bool follows_traffic() const noexcept {
@@ -75,15 +77,15 @@ class SectionAllocator {
 
   Pairs& pairs_;
   const Lines header_;
-  const Lines initial_;  ///< of a pair that has not sent yet
+  const Lines initial_;  ///< initial section, of a pair that has not sent yet
   const Lines lane_;
   Lines budget_;
   Layout layout_;
   Ledger ledger_;
   Talkers talkers_;
   std::size_t open_ = 0;         ///< pairs
-  std::uint32_t lanes_ = 0;      ///< pairs that have one
-  bool has_neighbours_ = false;  ///< any declared
+  std::uint32_t lanes_ = 0;      ///< pairs that have a lane
+  bool has_neighbours_ = false;  ///< neighbours were declared
 };
 
 }  // namespace wherry::mailbox

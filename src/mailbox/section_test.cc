@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMost = 1024;
 
-/// Both ends of one section, and what passes between them.
+/// Both ends of one section, and the words that pass between them.
 class Section : public ::testing::Test {
  protected:
   void resize(std::size_t capacity) {

@@ -8,7 +8,7 @@
 namespace wherry::mailbox {
 namespace {
 
-/// A message of this many bytes less than a section fits whole: its length and padding take the rest.
+/// Bytes that a message takes beside its payload: its length and padding.
 constexpr std::size_t kAroundMessage = 16;
 
 }  // namespace
@@ -20,7 +20,7 @@ Result Sender::try_send(Mailbox::Peer to, Mailbox::Outgoing& message) noexcept {
   return refuse(pair);
 }
 
-/// What a send to a pair that is not open returns.
+/// Returns the result of a send to a pair that is not open.
 Result Sender::refuse(Pair* pair) noexcept {
   if (pair == nullptr) return Result::failure(EINVAL);
   if (pair->state == State::lost) return Result::failure(pair->error == 0 ? EPIPE : pair->error);
@@ -42,14 +42,14 @@ Result Sender::try_send_whole(Mailbox::Peer to, Mailbox::Outgoing& message) noex
   if (pair != nullptr && connector_.send_early(*pair, message)) {
     return Result::moved(static_cast<std::size_t>(message.bytes));
   }
-  // The peer may have let this side in meanwhile.
+  // The peer may have accepted this side meanwhile.
   return pair != nullptr && pair->is_open() ? send_open_whole(*pair, message) : refuse(pair);
 }
 
 Result Sender::send_open_whole(Pair& pair, Mailbox::Outgoing& message) noexcept {
   if (const int error = ending_of(pair)) return Result::failure(error);
   const Result result = pair.out->try_send_whole(message, pair.in->piggyback_credit());
-  // Its bell rings for what the peer reads only once it is armed for that.
+  // While the overflow is in use the pair must be active: its space bell is armed only from there.
   if (pair.out->overflows()) [[unlikely]]
     engine_.activate(pair);
   if (!result.would_block()) return result;
@@ -96,7 +96,7 @@ std::size_t Sender::room(Mailbox::Peer to, std::size_t least) noexcept {
 void Sender::want_room(Pair& pair, WantedRoom wanted) noexcept {
   engine_.poll_kernel_after(1);
   write_interest_.add(pair, wanted);
-  waiter_.signal_descriptor();  // a bell may have been taken
+  waiter_.signal_descriptor();  // the poll may have taken a bell
 }
 
 Result Sender::send(Mailbox::Peer to, Mailbox::Outgoing& message, const Timeout& timeout) noexcept {
@@ -116,7 +116,7 @@ bool Sender::wait_for_room(Pair& pair, const fabric::Deadline& deadline) noexcep
     if (!pair.is_open()) return pair.state == State::lost;
     return pair.gone || pair.in->finished() != 0 || pair.out->has_room();
   };
-  // The pair keeps its write interest, and so its armed bell, until this ends: a grant may take room away again.
+  // The pair keeps its write interest until this ends, so its bell stays armed: a grant may take room away again.
   write_interest_.set_blocked(&pair);
   const bool has = waiter_.wait_for_pair(ready, fabric::Bell::space, deadline);
   write_interest_.set_blocked(nullptr);

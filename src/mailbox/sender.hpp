@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages into the sections that this mailbox has in others. May include: base, layout, fabric, stream.
+// Sends messages into this side's sections in other mailboxes.
+//
+// May include: base, layout, fabric, stream.
 #pragma once
 
 #include <cerrno>
@@ -30,7 +32,7 @@ class Sender {
   Result send(Mailbox::Peer to, Mailbox::Outgoing& message, const Timeout& timeout) noexcept;
 
  private:
-  /// Whether the peer has ended: EPIPE, ECONNRESET. 0: it has not.
+  /// Returns EPIPE or ECONNRESET if the peer has ended, else 0.
   [[nodiscard]] static int ending_of(const Pair& pair) noexcept {
     if (pair.in->finished() != 0) [[unlikely]]
       return EPIPE;

@@ -27,13 +27,13 @@ bool Talkers::end_period() noexcept {
   const std::uint64_t greatest = age();
   const bool waiting =
       std::any_of(listed_.begin(), listed_.end(), [&](std::uint32_t peer) { return begins(seen_[peer], greatest); });
-  // A share ends only where another peer begins.
+  // A talker ends only if another peer begins.
   const bool changed = waiting && remove_quiet(greatest) + admit(greatest) != 0;
   period_ = changed ? kShortestPeriod : std::min(2 * period_, kLongestPeriod);
   return changed;
 }
 
-/// Returns the greatest score.
+/// Halves the scores and adds this period's counts. Returns the greatest score.
 std::uint64_t Talkers::age() noexcept {
   std::uint64_t greatest = 0;
   std::erase_if(listed_, [&](std::uint32_t peer) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which peers are seen to send: what the adaptive layout goes by. Counts bytes, forgets by halves, looks at no clock.
+// Finds the peers that send (talkers), for the adaptive layout. It counts bytes, halves the counts each period, and
+// reads no clock.
+//
 // May include: nothing of ours.
 #pragma once
 
@@ -11,18 +13,18 @@ namespace wherry::mailbox {
 
 class Talkers {
  public:
-  /// Makes room for peers numbered below `count`. Throws std::bad_alloc.
+  /// Reserves memory for peers numbered below `count`. Throws std::bad_alloc.
   void reserve(std::size_t count);
-  /// At most so many peers are talkers at a time.
+  /// Sets how many peers may be talkers at a time.
   void limit(std::size_t most) noexcept { most_ = most; }
-  /// Bytes of that peer were read. True: a period is over, call end_period().
+  /// Counts a piece of `bytes` read from a peer. True: the period is over, call end_period().
   bool on_piece(std::uint32_t peer, std::size_t bytes) noexcept {
     Seen& seen = seen_[peer];
     if (!seen.listed) list(peer);
     seen.now += bytes + kPerPiece;
     return ++pieces_ >= period_;
   }
-  /// Ends a period. True: other peers are talkers now.
+  /// Ends a period. True: the set of talkers has changed.
   bool end_period() noexcept;
   void forget(std::uint32_t peer) noexcept;
 
@@ -32,19 +34,19 @@ class Talkers {
  private:
   struct Seen {
     std::uint64_t now = 0;    ///< in this period
-    std::uint64_t score = 0;  ///< before it, halved with each
-    bool listed = false;      ///< has a score, or talks
+    std::uint64_t score = 0;  ///< of earlier periods, halved with each period
+    bool listed = false;      ///< is in listed_: counted in this period, has a score, or talks
     bool talks = false;
   };
 
-  /// What a piece counts beside its bytes.
+  /// Bytes that a piece counts beside its own.
   static constexpr std::uint64_t kPerPiece = 64;
-  /// Pieces of a period: few at first, so that a layout is found within a few hundred messages,
-  /// and many while nothing changes.
+  /// Pieces in a period: few at first, so that a layout is found within a few hundred messages; many while nothing
+  /// changes.
   static constexpr std::uint32_t kShortestPeriod = 32;
   static constexpr std::uint32_t kLongestPeriod = 1024;
-  /// A peer begins to talk with an eighth of what the greatest talker sends. It ends when others begin, if it sends
-  /// less than a thirty-second: the distance keeps a peer in between from coming and going.
+  /// A peer becomes a talker at an eighth of the greatest score. It stops being one below a thirty-second, and only
+  /// when another peer begins. The hysteresis keeps a peer in between from alternating.
   static constexpr std::uint64_t kBegins = 8;
   static constexpr std::uint64_t kEnds = 32;
 

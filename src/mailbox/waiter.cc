@@ -70,7 +70,7 @@ bool Waiter::wait_for(Events wanted, const fabric::Deadline& deadline) noexcept 
   }
 }
 
-/// Looks at the active pairs for the spin budget. True: there is something.
+/// Polls the active pairs for the spin budget. True: there is an event.
 bool Waiter::spin(Events wanted, const fabric::Deadline& deadline) noexcept {
   if (bells_.active().empty()) return false;
   const auto ready = [&] {
@@ -94,7 +94,7 @@ void Waiter::progress_active() noexcept {
   }
 }
 
-/// Of those that are active still: of the others the bell was armed, which ends it, too.
+/// Ends the progress of pairs that are still active. Arming the bell of the others has ended theirs.
 void Waiter::end_progress() noexcept {
   for (Pair* pair : bells_.active()) {
     if (pair->connection != nullptr) pair->connection->end_progress(Bell::data);
@@ -105,7 +105,7 @@ void Waiter::learn(stream::SpinBudget& spin, Bell bell) noexcept {
   if (const Pair* rung = bells_.rung()) spin.learn(*rung->connection, bell);
 }
 
-/// What a wait returns, if it found something or not.
+/// Ends a wait, and returns its result. `found`: whether the wait found an event.
 bool Waiter::report(bool found) noexcept {
   write_interest_.mark_reported();
   signal_descriptor();
@@ -113,7 +113,7 @@ bool Waiter::report(bool found) noexcept {
 }
 
 void Waiter::interrupt() noexcept {
-  // outside: the flag is all that there is to see; the bell that follows takes it to a thread that sleeps.
+  // outside: the flag carries all the information; the bell only wakes a sleeping thread to read it.
   interrupted_.store(true, std::memory_order_release);
   bells_.notify_self();
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a mailbox waits: looks for the spin budget, then sleeps with all bells armed. May include: base, layout, fabric,
-// stream.
+// Waits for events of a mailbox: polls for the spin budget, then sleeps with all bells armed.
+//
+// May include: base, layout, fabric, stream.
 #pragma once
 
 #include <atomic>
@@ -28,27 +29,29 @@ class Waiter {
   void interrupt() noexcept;
   int descriptor() noexcept;
 
-  /// Waits for what ends a receive: a piece, a loss, an interruption. False: the deadline passed.
+  /// Waits for an event that ends a receive: a piece, a loss or an interruption. False: the deadline passed.
   bool wait_to_receive(const fabric::Deadline& deadline) noexcept { return wait_for(Events::received, deadline); }
-  /// Waits until `ready()`, of one pair: whatever happens to the others. `bell` is the one that wakes for it. False:
-  /// the deadline passed.
+  /// Waits until `ready()`, a condition of one pair; events of other pairs do not end the wait. `bell` is the one that
+  /// signals the condition. False: the deadline passed.
   template <class Ready>
   bool wait_for_pair(Ready&& ready, fabric::Bell bell, const fabric::Deadline& deadline) noexcept;
-  /// Whether there was an interruption since this was last asked.
+  /// Whether there was an interruption since the last call.
   bool take_interruption() noexcept { return interrupted_.exchange(false, std::memory_order_relaxed); }
-  /// Makes the descriptor that a program polls itself readable while a pair is active, whose bell is not armed.
+  /// Makes the exposed descriptor readable while a pair is active (its bell is not armed) or an event was found
+  /// already.
   void signal_descriptor() noexcept;
 
  private:
-  /// What ends a wait.
+  /// The events that end a wait.
   enum class Events : std::uint8_t { all, received };
 
-  /// Whether there is an event that serving the pairs does not find again.
+  /// Whether there is an event that serving the pairs would not find again.
   [[nodiscard]] bool has(Events wanted) const noexcept;
   bool find(Events wanted) noexcept;
   bool wait_for(Events wanted, const fabric::Deadline& deadline) noexcept;
   bool spin(Events wanted, const fabric::Deadline& deadline) noexcept;
-  /// Whether memory is looked at as it is, by way of the fabric's progress, or not at all. A mailbox has one fabric.
+  /// How words are polled: directly (mapped memory), through the fabric's progress calls, or never. A mailbox has one
+  /// fabric.
   enum class Looks : std::uint8_t { unknown, straight, through, never };
   Looks looks() noexcept;
   void progress_active() noexcept;

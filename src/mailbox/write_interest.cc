@@ -48,7 +48,7 @@ bool WriteInterest::check(Pair& pair) noexcept {
 
 void WriteInterest::set_writable(Pair& pair) noexcept {
   remove(pair);
-  // One that a wait has reported already is reported anew.
+  // A pair that a wait has already reported is reported again.
   forget(pair.number);
   writable_.push_back(pair.number);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends that found no room: which pairs wait for it, and which have it and are to be reported as writable. May include:
-// base, layout, fabric.
+// Tracks sends that found no room: which pairs wait for it, and which are to be reported as writable.
+//
+// May include: base, layout, fabric.
 #pragma once
 
 #include <cstddef>
@@ -16,31 +17,31 @@ namespace wherry::mailbox {
 
 class WriteInterest {
  public:
-  /// Makes room for that many pairs. Nothing else allocates. Throws std::bad_alloc.
+  /// Reserves memory for that many pairs. Nothing else allocates. Throws std::bad_alloc.
   void reserve(std::size_t pairs);
 
-  /// The pair waits for this room from now on.
+  /// Makes the pair wait for this room.
   void add(Pair& pair, WantedRoom wanted) noexcept;
   void remove(Pair& pair) noexcept;
-  /// A waiting pair that has room now, or whose peer has ended, becomes writable. True: this one did.
+  /// Makes a waiting pair writable if it has room now or its peer has ended. True: it did.
   bool check(Pair& pair) noexcept;
-  /// The same for all. True: any did.
+  /// Checks all waiting pairs. True: at least one became writable.
   bool check_all() noexcept;
-  /// Arms Bell::space of all pairs that wait.
+  /// Arms Bell::space of all waiting pairs.
   void arm() noexcept;
 
-  /// A blocking send waits for this pair, so that check() leaves it alone. Null: none does.
+  /// Sets the pair for which a blocking send waits: check() skips it. Null: none.
   void set_blocked(Pair* pair) noexcept { blocked_ = pair; }
-  /// The pair is lost, which its sender learns from the next try_send: writable, if it waits.
+  /// Makes a lost pair writable if it waits, so that the next try_send reports the loss.
   void on_loss(Pair& pair) noexcept;
   void forget(Mailbox::Peer peer) noexcept;
 
   [[nodiscard]] bool has_writable() const noexcept { return !writable_.empty(); }
   /// As Mailbox::writable.
   std::size_t take_writable(std::span<Mailbox::Peer> into) noexcept;
-  /// A wait ends, because of all that is writable now.
+  /// Marks all currently writable pairs as reported by the wait that ends.
   void mark_reported() noexcept { reported_ = writable_.size(); }
-  /// Room is reported by one wait only.
+  /// Drops the pairs that an earlier wait has reported: each is reported once.
   void drop_reported() noexcept;
 
  private:
@@ -48,7 +49,7 @@ class WriteInterest {
 
   std::vector<Pair*> waiting_;
   std::vector<Mailbox::Peer> writable_;
-  std::size_t reported_ = 0;  ///< the first of `writable_`
+  std::size_t reported_ = 0;  ///< the first so many of `writable_` are reported
   Pair* blocked_ = nullptr;
 };
 

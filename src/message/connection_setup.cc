@@ -18,8 +18,8 @@ const Address kNoAddress{};
 fabric::Fabric& ConnectionSetup::fabric_of(const Address& address) {
   fabric::Fabric& fabric = fabric::find(address);
   if (fabric_ != nullptr && fabric_ != &fabric) {
-    throw Error(EINVAL, "meet peers at", address.to_string(),
-                "the others were met on fabric " + std::string(fabric_->name()) + "; use one publisher or subscriber " +
+    throw Error(EINVAL, "use address", address.to_string(),
+                "other addresses are on fabric " + std::string(fabric_->name()) + "; use one publisher or subscriber " +
                     "for each fabric");
   }
   return fabric;

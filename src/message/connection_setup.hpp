@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acceptor and connectors of a publisher or a subscriber: one port that it listens on, and any number of attempts to
-// connect. May include: base, fabric.
+// Makes the connections of a publisher or a subscriber: one listening port, and any number of attempts to connect.
+//
+// May include: base, fabric.
 #pragma once
 
 #include <memory>
@@ -15,22 +16,23 @@
 
 namespace wherry::message {
 
-/// All calls throw Error.
+/// All calls that can fail throw Error.
 class ConnectionSetup {
  public:
-  /// `wait_set` is told of every descriptor that may have news for `join_new`.
+  /// Adds to `wait_set` every descriptor whose readiness calls for `join_new`.
   explicit ConnectionSetup(WaitSet& wait_set) : wait_set_(wait_set) {}
 
-  /// The fabric of an address: the same for all of one publisher's or subscriber's.
+  /// Returns the fabric of an address. All addresses of one publisher or subscriber must have the same.
   fabric::Fabric& fabric_of(const Address& address);
   void listen(const Address& address);
-  /// Waits for a listener until then, without blocking.
+  /// Starts an attempt, which waits for a listener until `until`. Does not block.
   void start_connect(const Address& address, const fabric::Offer& offer, const fabric::Deadline& until);
-  /// Blocks until the peer has accepted.
+  /// Connects, and blocks until the peer has accepted.
   std::unique_ptr<fabric::Connection> connect(const Address& address, const fabric::Offer& offer,
                                               const fabric::Deadline& deadline);
-  /// Calls `join(connection)` for each new connection. A connector that `join` finds to be no peer (EPROTO) is
-  /// dropped; any other failure is thrown, and the rest is left for the next call.
+  /// Calls `join(connection)` for each new connection. An accepted connection that `join` rejects with EPROTO is
+  /// dropped and logged; the others wait for the next call. Any other failure is thrown, and the rest is left for the
+  /// next call.
   template <class Join>
   void join_new(const fabric::Offer& offer, Join&& join) {
     rest(false);
@@ -40,16 +42,16 @@ class ConnectionSetup {
       } catch (const Error& error) {
         if (error.code().value() != EPROTO) throw;
         log_dropped(error);
-        break;  // there may be many, and the caller has a deadline
+        break;  // there may be many, and the caller may have a deadline
       }
     }
     while (auto connection = finished()) join(std::move(connection));
   }
-  /// Until the next call of `join_new`, the port is not watched: it cannot be served now.
+  /// Stops or resumes watching the port. Used while the port cannot be served; the next `join_new` resumes.
   void rest(bool yes);
 
   [[nodiscard]] bool set_up() const noexcept { return fabric_ != nullptr; }
-  /// Whether a connection may still be made: there is a listener or an attempt.
+  /// Whether a connection may still come about: there is a listener or an attempt.
   [[nodiscard]] bool open() const noexcept { return listener_ != nullptr || !attempts_.empty(); }
   [[nodiscard]] bool listens() const noexcept { return listener_ != nullptr; }
   [[nodiscard]] const Address& local() const noexcept;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The base of publisher and subscriber: both accept peers, wait for them, and can be cancelled. May include:
-// base, fabric, stream.
+// The common base of publisher and subscriber: accepts peers, waits for them, and can be cancelled.
+//
+// May include: base, fabric, stream.
 #pragma once
 
 #include <sched.h>
@@ -27,7 +28,7 @@ class EndpointBase {
   explicit EndpointBase(fabric::Bell bell) : wait_set_(bell), setup_(wait_set_) {}
 
   void cancel() noexcept {
-    // outside: the flag is all that there is to see; the ring that follows takes it to threads that sleep.
+    // outside: the flag carries all the information; the bell only wakes sleeping threads to read it.
     cancelled_.store(true, std::memory_order_release);
     wait_set_.notify();
   }
@@ -36,7 +37,7 @@ class EndpointBase {
  protected:
   [[nodiscard]] bool cancelled() const noexcept { return cancelled_.load(std::memory_order_relaxed); }
 
-  /// Sleeps as WaitSet does, and learns what a wake-up takes.
+  /// Sleeps as WaitSet::sleep_unless, then adds the wake-up time to the spin budget.
   template <class Ready>
   void sleep_unless(fabric::Deadline deadline, Ready&& ready) {
     wait_set_.sleep_unless(deadline, ready);
@@ -44,8 +45,7 @@ class EndpointBase {
     if (last) spin_.learn(*last, monotonic_ns(), static_cast<std::uint64_t>(::sched_getcpu()));
   }
 
-  /// Blocks until `count()` is at least `wanted`; `join_new()` adds the peers that have connected and removes dead
-  /// ones.
+  /// Blocks until `count()` is at least `wanted`. `join_new()` adds new peers and removes dead ones.
   template <class Count, class JoinNew>
   std::size_t wait_for_peers(std::size_t wanted, Timeout timeout, Count&& count, JoinNew&& join_new) {
     const fabric::Deadline deadline = stream::deadline_of(timeout);
@@ -53,7 +53,8 @@ class EndpointBase {
       join_new();
       if (count() >= wanted) return count();
       if (!setup_.open()) {
-        throw Error(ENOTCONN, "wait for peers", "", "nobody can come: listen on an address, or connect to one, first");
+        throw Error(ENOTCONN, "wait for peers", "",
+                    "no peer can connect: listen on an address or connect to one first");
       }
       if (stream::has_passed(deadline)) {
         throw Error(ETIMEDOUT, "wait for peers at", local().to_string(),
@@ -62,7 +63,7 @@ class EndpointBase {
       wait_set_.sleep_unless(deadline, [] { return false; });
     }
   }
-  /// For a call that moves data while it waits: a newcomer's failure is logged, not thrown at the call's caller.
+  /// For calls that move data: the failure of a new peer is logged, not thrown to the caller. The port then rests.
   template <class JoinNew>
   void join_new_quietly(JoinNew&& join_new) noexcept {
     if (!setup_.open()) return;
@@ -77,7 +78,7 @@ class EndpointBase {
     }
   }
 
-  const Origin origin_;  ///< in a forked child's copy everything shared is its parent's
+  const Origin origin_;  ///< in a forked child's copy everything shared belongs to the parent
   WaitSet wait_set_;
   ConnectionSetup setup_;
   stream::SpinBudget spin_;

@@ -31,7 +31,8 @@ bool is_of_a_message(const MessageGreeting& greeting) {
   return greeting.magic == layout::kMessageMagic && greeting.version == layout::kMessageVersion;
 }
 
-/// What cannot be true of the greeting of a side in that role. How large a place is depends on the role.
+/// Returns what is invalid in a greeting of that role; null if it is valid, or of another role. The size of a place
+/// depends on the role.
 template <MessageRole kRole>
 const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes) {
   constexpr std::size_t kPlaceBytes =
@@ -60,15 +61,15 @@ fabric::Offer offer_of(MessageRole role, MessageOverflow overflow, std::uint64_t
   return offer;
 }
 
-/// Why a greeting is none of a publisher's or subscriber's.
+/// Explains why a greeting is not that of a publisher or subscriber of this version.
 std::string advice_on_magic(std::uint32_t magic) {
-  if (magic == layout::kStreamMagic) return "a stream has this port; use one, or another port";
+  if (magic == layout::kStreamMagic) return "this port has a stream; connect a stream to it, or use another port";
   if (magic != layout::kMessageMagic)
-    return "something that exchanges no messages of Wherry's has this port; use another";
-  return "the peer exchanges no messages of this version of Wherry; use one version on both sides";
+    return "the program at this port does not exchange Wherry messages; use another port";
+  return "the peer does not exchange messages of this version of Wherry; use one version on both sides";
 }
 
-/// What the peer said, if it is of the role expected and has the memory it speaks of.
+/// Returns the peer's greeting, checked: it has the expected role, and its queue fits its segment. Throws Error.
 template <MessageRole kExpected>
 MessageGreeting checked(const fabric::Connection& connection) {
   const MessageGreeting greeting = greeting_in(connection.peer_greeting());
@@ -122,7 +123,7 @@ SubscriberConnectionPtr make_subscriber_connection(std::unique_ptr<fabric::Conne
   const MessageGreeting peer = checked<MessageRole::publisher>(*connection);
   if (peer.queue < places) {
     throw Error(EPROTO, "exchange messages with", connection->peer().address.to_string(),
-                "the publisher has no room for the returns of a queue this deep; use a smaller one");
+                "the publisher cannot hold the returns of a queue of this size; use a smaller queue");
   }
   auto* page = reinterpret_cast<layout::MessageInbox*>(connection->segment().data());
   page->version = layout::kMessageVersion;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two sides of a connection that carries messages tell each other, and what comes of it. May include: base,
-// layout, fabric.
+// The greetings of publisher and subscriber, and the connection objects made from them.
+//
+// May include: base, layout, fabric.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +15,13 @@
 
 namespace wherry::message {
 
-/// What a publisher brings into a connection: its pool, and a page with a ring for what is given back.
+/// Makes a publisher's offer: its pool, and a page with a ring for returned tickets.
 fabric::Offer publishers_offer(const std::shared_ptr<memory::SharedMemory>& pool);
-/// What a subscriber brings: a page with a queue of `places`.
+/// Makes a subscriber's offer: a page with a queue of `places`.
 fabric::Offer subscribers_offer(std::uint32_t places, Overflow overflow);
 
-/// Both throw Error(EPROTO) if the peer is not the other role of this version.
+/// Both throw Error(EPROTO) if the peer does not have the other role, or another version; ENOTSUP if the fabric cannot
+/// map its memory.
 std::unique_ptr<PublisherConnection> make_publisher_connection(std::unique_ptr<fabric::Connection> connection);
 SubscriberConnectionPtr make_subscriber_connection(std::unique_ptr<fabric::Connection> connection, std::uint32_t places,
                                                    Overflow overflow);

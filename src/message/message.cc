@@ -71,7 +71,7 @@ Result Publisher::try_loan(Loan& into, std::size_t bytes) noexcept {
   return lend(into, block, result);
 }
 
-/// The loan's block is the subscribers' now, or free again.
+/// Empties a loan after a publish: its block belongs to the subscribers now, or is free again.
 Result Publisher::settle(Loan& loan, Result result) noexcept {
   if (!result.ok()) return result;
   std::exchange(loan.slabs_, nullptr)->let_go();

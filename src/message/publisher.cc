@@ -20,7 +20,7 @@ constexpr std::size_t kMinPool = 4096;
 /// Interval of the liveness check in a publisher that never waits: a system call for each subscriber.
 constexpr std::int64_t kLookIntervalNs = 10'000'000;
 
-/// Longest sleep of a publisher that has room again but was not woken: fewer messages came back than it asked for.
+/// Longest sleep of a publisher that is not woken because fewer messages came back than it asked for.
 constexpr std::chrono::milliseconds kMostInBulk{20};
 
 std::int64_t coarse_ns() {
@@ -52,7 +52,7 @@ Publisher::Impl::~Impl() {
   if (slabs_ != nullptr) slabs_->let_go();
 }
 
-/// The pool is the fabric's that the first address names.
+/// Makes the pool at the first address, in memory of that address's fabric.
 const fabric::Offer& Publisher::Impl::offer_on(const Address& address) {
   fabric::Fabric& fabric = setup_.fabric_of(address);
   if (slabs_ != nullptr) return offer_;
@@ -108,7 +108,7 @@ int Publisher::Impl::descriptor() {
 
 // Loaning -------------------------------------------------------------------------------------------------------------
 
-/// Order of choice: a block that lies ready, then blocks that subscribers have released, then memory not used before.
+/// Chooses a block in this order: a ready block, blocks that subscribers have released, memory not used before.
 Result Publisher::Impl::find(Block& block, std::size_t bytes) {
   if (slabs_ == nullptr) return Result::failure(ENOTCONN);
   if (cancelled()) return Result::failure(ECANCELED);
@@ -188,11 +188,11 @@ Result Publisher::Impl::publish(Block block, std::size_t bytes, fabric::Deadline
   }
 }
 
-/// Waits for a return or a death. Sleeps until half of what is in flight has come back, for 20 ms at most, then until
-/// any has: to wake for one message and sleep again costs more than to write it.
+/// Waits for a return or a death. Sleeps until half of the messages in flight have come back, for at most 20 ms, then
+/// until any has. To wake for one message and sleep again costs more than to write the message.
 template <class Ready>
 void Publisher::Impl::wait(fabric::Deadline deadline, Ready&& ready) {
-  // ready() takes back what it finds, so a later call may find nothing: the result is remembered.
+  // ready() takes back the messages it finds, so a later call may find none: the result is remembered.
   bool came = false;
   const auto news = [&] { return came = came || cancelled() || ready(); };
   if (spin_.look(news, deadline)) return;

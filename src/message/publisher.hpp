@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wherry::Publisher holds. May include: base, layout, fabric, stream.
+// The implementation of wherry::Publisher.
+//
+// May include: base, layout, fabric, stream.
 #pragma once
 
 #include <cstddef>
@@ -61,7 +63,7 @@ class Publisher::Impl : public message::EndpointBase {
   fabric::Offer offer_;
   message::Slabs* slabs_ = nullptr;
   std::vector<std::unique_ptr<message::PublisherConnection>> subscribers_;
-  bool polled_ = false;  ///< the descriptor was asked for
+  bool polled_ = false;  ///< the program uses the descriptor
   std::int64_t next_look_ns_ = 0;
 };
 

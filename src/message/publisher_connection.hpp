@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A publisher's connection to one subscriber. May include: base, layout, fabric.
+// A publisher's connection to one subscriber.
+//
+// May include: base, layout, fabric.
 #pragma once
 
 #include <memory>
@@ -12,25 +14,26 @@ namespace wherry::message {
 
 class PublisherConnection {
  public:
-  /// `places` and whether the oldest may be dropped are agreed on. Throws std::bad_alloc.
+  /// @param places  of the queue, as the subscriber's greeting says
+  /// @param drops  the subscriber lets the oldest message be dropped. Throws std::bad_alloc.
   PublisherConnection(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops);
 
-  /// Whether a message may be pushed, or need not be waited for.
+  /// Whether push() needs no wait: there is room, the oldest may be dropped, or the subscriber no longer serves.
   bool ready(Slabs& slabs) noexcept { return drops_ || queue_.has_room() || reclaim(slabs) != 0 || !serves(); }
-  /// Publishes, and wakes the subscriber if it sleeps. Only when ready(). False: it went nowhere.
+  /// Publishes a message, and wakes the subscriber if it sleeps. Only when ready(). False: it was not published.
   bool push(Slabs& slabs, Slabs::Block block, std::size_t bytes) noexcept;
-  /// Takes back what the subscriber has released. Returns how many messages.
+  /// Takes back the messages that the subscriber has released. Returns how many.
   std::size_t reclaim(Slabs& slabs) noexcept;
-  /// Takes everything back: the subscriber is gone, or broke the protocol.
+  /// Takes back all messages of a subscriber that is gone or broke the protocol.
   void reclaim_all(Slabs& slabs) noexcept {
     queue_.reclaim_all([&](Slabs::Block block) { slabs.drop(block); });
   }
-  /// Before this side sleeps: how many returns are worth a wake-up, half of what is in flight or any.
+  /// Called before this side sleeps: sets how many returns are worth a wake-up, half of those in flight or any.
   void want_half() noexcept { want(queue_.returned() + (queue_.in_flight() + 1) / 2); }
   void want_any() noexcept { want(0); }
   /// Tells the subscriber that nothing will follow.
   void finish() noexcept;
-  /// Looks whether the subscriber still lives: a system call.
+  /// Checks whether the subscriber still lives. Costs a system call.
   void look() noexcept { gone_ = gone_ || connection_->peer_gone(); }
 
   /// True while the subscriber is not known to have left, died or broken the protocol.

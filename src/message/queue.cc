@@ -23,8 +23,9 @@ void OutQueue::push(Block block, std::size_t offset, std::size_t bytes) noexcept
   tickets_[ticket] = {block, tail_};
   const std::size_t place = tail_ & (places_ - 1);
   if (words_.head != nullptr) queued_[place] = ticket;
-  // The place is not being read: a free ticket means that one of the last lap's messages was given back, and all places
-  // before it had been read by then. With drop_oldest it may be, and its reader then finds the head moved past it.
+  // The place is not being read: a free ticket means that a message of the last lap was returned, and by then all
+  // places before it had been read. With drop_oldest the place may be in use; its reader then finds that the head has
+  // moved past it.
   auto& entry = words_.entries[place];
   entry.where.store(offset / layout::kMessageGrain << layout::kMessageTicketBits | ticket, std::memory_order_relaxed);
   const std::uint64_t lap = (tail_ >> places_shift_) + 1;
@@ -46,7 +47,7 @@ bool OutQueue::next_return(std::uint16_t& ticket) noexcept {
 bool OutQueue::may_return(std::uint16_t ticket) noexcept {
   if (ticket >= places_ || tickets_[ticket].block == kFree) return false;
   if (words_.head == nullptr || tickets_[ticket].position < head_) return true;
-  // What still waits in the queue would come back a second time, when it is dropped.
+  // A message that still waits in the queue would come back a second time, when it is dropped.
   return refresh_head() && tickets_[ticket].position < head_;
 }
 
@@ -57,7 +58,7 @@ bool OutQueue::refresh_head() noexcept {
   return true;
 }
 
-/// Each pass but the last moves the head on, never past the tail, so the loop ends whatever the subscriber does.
+/// Each pass but the last moves the head forward, never past the tail. So the loop ends whatever the subscriber does.
 OutQueue::Room OutQueue::seize_oldest(std::uint16_t& ticket) noexcept {
   if (!refresh_head()) return Room::broken;
   while (head_ != tail_) {
@@ -78,7 +79,7 @@ InQueue::InQueue(const Words& words, std::uint32_t places)
     : words_(words), places_(places), places_shift_(static_cast<unsigned>(std::bit_width(places) - 1)) {}
 
 /// An entry that was read counts only if this side then moves the head past it: until then the publisher may take it
-/// back and write another over it. Gives up after kMostRaces lost races; the publisher's ring brings the caller back.
+/// back and overwrite it. Gives up after kMostRaces lost races; the publisher's bell makes the caller try again.
 InQueue::Look InQueue::contend(Entry& entry) noexcept {
   for (int race = 0; race < kMostRaces; ++race) {
     std::uint64_t head = words_.head->load(std::memory_order_acquire);  // MESSAGE-HEAD

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of the way of messages from one publisher to one subscriber: views over words they do not own, which
-// know neither a fabric nor the pool. May include: base, layout.
+// The two ends of the message queue from one publisher to one subscriber: views over words that they do not own. They
+// know neither a fabric nor the pool.
 //
-// A message in flight (published, not yet given back) has a ticket, of which there are as many as places in the queue.
-// What each ticket stands for is in the publisher's private memory; a subscriber gives tickets back, in any order, and
-// only tickets that are out are accepted.
+// May include: base, layout.
+//
+// A message in flight (published, not yet returned) has a ticket; there are as many tickets as places in the queue. The
+// publisher keeps in private memory what each ticket stands for. A subscriber returns tickets in any order. Only
+// tickets of messages in flight are accepted.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +25,7 @@ class OutQueue {
 
   struct Words {
     layout::MessageEntry* entries = nullptr;         ///< in the subscriber's memory
-    const layout::MessageReturn* returns = nullptr;  ///< in this side's
+    const layout::MessageReturn* returns = nullptr;  ///< in this side's memory
     layout::Word* head = nullptr;                    ///< with drop_oldest only
   };
   enum class Room : std::uint8_t { made, none, broken };
@@ -33,14 +35,15 @@ class OutQueue {
 
   [[nodiscard]] bool has_room() const noexcept { return !free_tickets_.empty(); }
   [[nodiscard]] std::size_t in_flight() const noexcept { return places_ - free_tickets_.size(); }
-  /// Messages that came back, ever.
+  /// Number of messages returned so far.
   [[nodiscard]] std::uint64_t returned() const noexcept { return returned_; }
-  /// Entries ever made.
+  /// Number of entries pushed so far.
   [[nodiscard]] std::uint64_t tail() const noexcept { return tail_; }
 
-  /// Only with room. `offset` is a multiple of kMessageGrain; the caller has checked both against its pool.
+  /// Publishes a message. Only if has_room(). `offset` is a multiple of kMessageGrain; the caller has checked `offset`
+  /// and `bytes` against its pool.
   void push(Block block, std::size_t offset, std::size_t bytes) noexcept;
-  /// Calls `give_back(block)` for each message that came back. False: the subscriber returned what it did not have.
+  /// Calls `give_back(block)` for each returned message. False: the subscriber returned a ticket that it did not hold.
   template <class GiveBack>
   bool reclaim(GiveBack&& give_back) noexcept {
     std::uint16_t ticket = 0;
@@ -50,7 +53,7 @@ class OutQueue {
     }
     return true;
   }
-  /// With drop_oldest only: takes the oldest message back that the subscriber has not taken. `none`: it has taken all.
+  /// With drop_oldest only: takes back the oldest message that the subscriber has not taken. `none`: it has taken all.
   template <class GiveBack>
   Room drop_oldest(GiveBack&& give_back) noexcept {
     std::uint16_t ticket = 0;
@@ -58,7 +61,7 @@ class OutQueue {
     if (room == Room::made) give_back(free_ticket(ticket));
     return room;
   }
-  /// For a subscriber that is gone or broke the protocol.
+  /// Takes back all messages of a subscriber that is gone or broke the protocol.
   template <class GiveBack>
   void reclaim_all(GiveBack&& give_back) noexcept {
     for (std::uint32_t ticket = 0; ticket < places_; ++ticket) {
@@ -77,7 +80,7 @@ class OutQueue {
   bool next_return(std::uint16_t& ticket) noexcept;
   bool may_return(std::uint16_t ticket) noexcept;
   Block free_ticket(std::uint16_t ticket) noexcept {
-    free_tickets_.push_back(ticket);  // its capacity is that of all tickets
+    free_tickets_.push_back(ticket);  // never allocates: its capacity is `places_`
     return std::exchange(tickets_[ticket].block, kFree);
   }
   bool refresh_head() noexcept;
@@ -99,12 +102,12 @@ class InQueue {
  public:
   struct Words {
     const layout::MessageEntry* entries = nullptr;  ///< in this side's memory
-    layout::MessageReturn* returns = nullptr;       ///< in the publisher's
+    layout::MessageReturn* returns = nullptr;       ///< in the publisher's memory
     layout::Word* head = nullptr;                   ///< with drop_oldest only
   };
   struct Entry {
-    std::size_t offset = 0;  ///< as the publisher says: to be checked
-    std::size_t bytes = 0;   ///< the same
+    std::size_t offset = 0;  ///< the publisher's value: the caller must check it
+    std::size_t bytes = 0;   ///< likewise
     std::uint16_t ticket = 0;
   };
   enum class Look : std::uint8_t { nothing, message, broken };
@@ -118,18 +121,18 @@ class InQueue {
     if (look == Look::message) ++position_;
     return look;
   }
-  /// Whether take would find something (or find it broken).
+  /// Whether take() would return a message or `broken`.
   [[nodiscard]] bool waiting() noexcept;
   void give_back(std::uint16_t ticket) noexcept {
     auto& place = words_.returns[returned_ & (places_ - 1)];
     const std::uint64_t lap = (returned_ >> places_shift_) + 1;
     ++returned_;
-    // MESSAGE-RETURN release: what was read of the message was read before; pairs with OutQueue::next_return.
+    // MESSAGE-RETURN release: the message was read before; pairs with OutQueue::next_return.
     place.store(lap << layout::kMessageTicketBits | ticket, std::memory_order_release);
   }
-  /// Entries taken or dropped.
+  /// Number of entries taken or dropped so far.
   [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
-  /// Messages given back, ever.
+  /// Number of messages returned so far.
   [[nodiscard]] std::uint64_t returned() const noexcept { return returned_; }
   [[nodiscard]] std::uint32_t places() const noexcept { return places_; }
 

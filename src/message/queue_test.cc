@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The queue between a publisher and a subscriber, over words in this test's own memory: also ones that a peer should
-// not have written.
+// The queue between a publisher and a subscriber, over words in this test's own memory. Some words are ones that a peer
+// must not write.
 #include "message/queue.hpp"
 
 #include <gtest/gtest.h>
@@ -43,13 +43,13 @@ class QueueTest : public ::testing::TestWithParam<bool> {
     EXPECT_EQ(in_->take(entry), Look::message);
     return entry;
   }
-  /// The blocks that come back; empty and `good` false if something else did.
+  /// The blocks that come back. Empty, and `good` false, if a return is invalid.
   std::vector<std::uint32_t> reclaim(bool good = true) {
     std::vector<std::uint32_t> blocks;
     EXPECT_EQ(out_->reclaim([&](std::uint32_t block) { blocks.push_back(block); }), good);
     return blocks;
   }
-  /// As a subscriber that was given `ticket` would.
+  /// Returns `ticket` as a subscriber does.
   void store_return(std::uint64_t position, std::uint64_t ticket) {
     words_.returns[position % kPlaces].store((position / kPlaces + 1) << layout::kMessageTicketBits | ticket);
   }
@@ -166,7 +166,7 @@ TEST_P(DroppingQueue, AHeadThatGoesBackOrBeyondBreaksBothEnds) {
   EXPECT_TRUE(in_->waiting()) << "so that it is noticed";
 }
 
-/// Publisher and subscriber both take the oldest, at all moments: each message goes to exactly one of them.
+/// Publisher and subscriber compete for the oldest message at all times: each message goes to exactly one of them.
 TEST_P(DroppingQueue, EachMessageIsEitherTakenOrDropped) {
   constexpr std::uint32_t kCount = 300'000;
   std::vector<std::uint8_t> taken(kCount), dropped(kCount);
@@ -177,7 +177,7 @@ TEST_P(DroppingQueue, EachMessageIsEitherTakenOrDropped) {
     started = true;
     while (true) {
       const bool was_done = done;
-      // About as slow as the publisher, so that both are at the oldest at once.
+      // About as slow as the publisher, so that both reach the oldest message at the same time.
       for (auto pauses = random() % 16; pauses > 0; --pauses) arch::pause();
       InQueue::Entry entry;
       const Look look = in_->take(entry);

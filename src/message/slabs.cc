@@ -13,7 +13,7 @@ Slabs::Slabs(std::shared_ptr<memory::SharedMemory> memory)
   const auto shift = static_cast<unsigned>(std::bit_width(bytes_) - 1);
   grain_shift_ = std::max(kMinGrainShift, shift > kMostUnitsShift ? shift - kMostUnitsShift : 0U);
   top_order_ = shift - grain_shift_;
-  // Zeroed by the system, page by page as it is used: State::inside.
+  // calloc: the system zeroes each page at its first use. Zero is State::inside.
   units_.reset(static_cast<Unit*>(std::calloc(std::size_t{1} << top_order_, sizeof(Unit))));
   if (units_ == nullptr) throw std::bad_alloc();
   apart_.fill(kNone);
@@ -71,7 +71,7 @@ void Slabs::free(Block block) noexcept {
   if (ready_count_ + in_use_ > std::max(peak_, last_peak_) + kMostSpare) merge(pop_ready(unit.order));
 }
 
-/// Makes a block of `order` of the smallest larger one that is apart.
+/// Makes a block of `order` from the smallest block that is apart and at least as large.
 Slabs::Block Slabs::split(unsigned order) noexcept {
   unsigned from = order;
   while (from <= top_order_ && apart_[from] == kNone) ++from;

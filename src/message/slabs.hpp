@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which parts of a publisher's pool are in use, and by how many. All of it is in the publisher's private memory, out
-// of any peer's reach. May include: base, layout, memory, fabric.
+// Allocates blocks of a publisher's pool, and counts their users. All bookkeeping is in the publisher's private memory,
+// out of reach of peers.
 //
-// Blocks are powers of two of a grain. A block that falls free joins its size's queue, whole, for the next message of
-// that size: a stream of messages keeps to few blocks, which stay in the caches. First in, first out: the lines of the
-// one just read would have to be taken from a core that has hardly let go of them (measured: last in, first out loses a
-// fifth at 64 KiB). Blocks beyond what was lately in use at once leave the queue. Only when a size has run out are
-// larger blocks split, and neighbours merged again (a buddy system).
+// May include: base, layout, memory, fabric.
+//
+// Block sizes are powers of two of a grain. A freed block joins the ready queue of its size, whole, for the next
+// message of that size. So a flow of messages uses few blocks, which stay in the caches. The queue is first in, first
+// out. Last in, first out loses a fifth at 64 KiB (measured): the lines of the block just read must be taken from a
+// core that has barely released them. Blocks beyond the recent peak of use leave the queue. Larger blocks are split,
+// and neighbours merged (a buddy system), only when a size has run out.
 #pragma once
 
 #include <array>
@@ -30,13 +32,13 @@ class Slabs {
   Slabs(const Slabs&) = delete;
   Slabs& operator=(const Slabs&) = delete;
 
-  /// A block of at least `bytes` that was used before and lies ready, else kNone. It has one user.
+  /// Takes a block of at least `bytes` from the ready queue, with one user. kNone: the queue is empty.
   Block take_ready(std::size_t bytes) noexcept;
-  /// The same, and splits and merges what is free if need be. kNone: there is none.
+  /// Takes a block as take_ready(), splitting and merging free blocks if necessary. kNone: there is none.
   Block take(std::size_t bytes) noexcept;
-  /// One more user.
+  /// Adds users.
   void share(Block block, std::uint32_t users = 1) noexcept { units_[block].users += users; }
-  /// One user fewer; the last frees it.
+  /// Removes a user. The last one frees the block.
   void drop(Block block) noexcept {
     if (--units_[block].users == 0) free(block);
   }
@@ -54,15 +56,15 @@ class Slabs {
   }
 
  private:
-  static constexpr unsigned kMinGrainShift = 7;    ///< two lines: neighbours are fetched together
-  static constexpr unsigned kMostUnitsShift = 22;  ///< bounds what bookkeeping a huge pool needs
+  static constexpr unsigned kMinGrainShift = 7;    ///< two lines: the CPU fetches neighbouring lines together
+  static constexpr unsigned kMostUnitsShift = 22;  ///< bounds the bookkeeping of a huge pool
   static constexpr unsigned kOrders = kMostUnitsShift + 1;
   static constexpr std::size_t kMostSpare = 4;   ///< blocks kept ready beyond the recent peak of use
   static constexpr std::uint32_t kWindow = 256;  ///< blocks freed while a peak counts as recent
 
   enum class State : std::uint8_t { inside = 0, used, ready, apart };  ///< inside: not the first unit of a block
 
-  /// Of the first unit of a block; the others' are not touched, nor is the memory they would take.
+  /// Describes the first unit of a block. Other entries are not touched, so they take no memory.
   struct Unit {
     Block next;
     union {
@@ -96,8 +98,8 @@ class Slabs {
   unsigned grain_shift_;
   unsigned top_order_;
   std::unique_ptr<Unit[], Free> units_;
-  std::array<Queue, kOrders> ready_{};  ///< blocks that were used before
-  std::array<Block, kOrders> apart_;    ///< lists of the others, whose neighbour is not free
+  std::array<Queue, kOrders> ready_{};  ///< queues of blocks that were used before
+  std::array<Block, kOrders> apart_;    ///< lists of the other free blocks, whose buddy is not free
   std::size_t in_use_ = 0;
   std::size_t ready_count_ = 0;
   std::size_t peak_ = 0;  ///< most in use at once, in this window and in the one before

@@ -70,7 +70,7 @@ TEST_F(SlabsTest, AfterABurstMessagesKeepToFewBlocksAgain) {
   EXPECT_LE(used.size(), 6U);
 }
 
-/// No two blocks overlap, whatever is taken and dropped; and what can be had is had.
+/// No two blocks overlap, whatever is taken and dropped, and every block that must be available is.
 TEST_F(SlabsTest, BlocksNeverOverlap) {
   std::mt19937 random(7);
   std::map<std::size_t, std::pair<std::size_t, Slabs::Block>> taken;  // by offset: size, block

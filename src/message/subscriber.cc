@@ -17,8 +17,8 @@ using message::SubscriberConnection;
 /// Interval of the liveness check in a subscriber that polls and never sleeps.
 constexpr std::chrono::milliseconds kLookInterval{1};
 
-/// How long one of several publishers is served while it has messages: long enough for it to run beside the subscriber,
-/// in memory that both cores have in their caches, before the next is woken.
+/// How long one of several publishers is served while it has messages: long enough to run in parallel with the
+/// subscriber, in memory that both cores have cached, before the next publisher is woken.
 constexpr std::chrono::microseconds kTurn{400};
 
 std::uint32_t places_for(std::size_t queue) {
@@ -60,14 +60,14 @@ void Subscriber::Impl::join_new() {
     setup_.join_new(message::subscribers_offer(places_, overflow_),
                     [this](std::unique_ptr<fabric::Connection> connection) { join(std::move(connection)); });
   } catch (const Error& error) {
-    // A take has to tell it from a publisher that has ended.
+    // take() must distinguish a refusal from a publisher that has ended.
     refused_ = refused_ || error.code().value() == ECONNREFUSED;
     throw;
   }
 }
 
 void Subscriber::Impl::listen(const Address& address) {
-  (void)setup_.fabric_of(address).share(4096);  // A fabric that cannot show memory says so.
+  (void)setup_.fabric_of(address).share(4096);  // Throws if the fabric cannot share memory.
   setup_.listen(address);
 }
 
@@ -100,7 +100,7 @@ int Subscriber::Impl::descriptor() {
 
 // Taking --------------------------------------------------------------------------------------------------------------
 
-/// Takes a message of the publisher whose turn it is, or learns that a publisher is gone. Never blocks, without a
+/// Takes a message of the publisher whose turn it is, or finds that a publisher is gone. Never blocks, and makes no
 /// system call.
 Result Subscriber::Impl::next(SubscriberConnection*& from, SubscriberConnection::Taken& taken) {
   if (cancelled()) return Result::failure(ECANCELED);
@@ -128,13 +128,13 @@ void Subscriber::Impl::begin_turn(SubscriberConnection& publisher) noexcept {
   turn_ends_ = stream::SteadyClock::now() + kTurn;
 }
 
-/// moved: the caller is told nothing, and looks on.
+/// Removes a publisher that has ended, died or broken the protocol. Returns the reason.
 Result Subscriber::Impl::let_go(std::size_t which, SubscriberConnection::Look why) noexcept {
   SubscriberConnection& publisher = *publishers_[which];
   dropped_ += publisher.dropped();
   wait_set_.leave(publisher.connection());
   publishers_.erase(publishers_.begin() + static_cast<std::ptrdiff_t>(which));
-  for (const auto& other : publishers_) other->set_contended(false);  // it may be the only one now
+  for (const auto& other : publishers_) other->set_contended(false);  // only one may be left
   if (why == SubscriberConnection::Look::end) return Result::at_end();
   lost_ = true;
   return Result::failure(why == SubscriberConnection::Look::lost ? ECONNRESET : EPROTO);
@@ -160,7 +160,7 @@ Result Subscriber::Impl::try_take(SubscriberConnection*& from, SubscriberConnect
       if (polled_) rearm_descriptor();
       result = next(from, taken);
     }
-    // One of several has ended: that is no end yet.
+    // The end of one publisher is not reported while others are left or may come.
     if (!result.ended() || (publishers_.empty() && !setup_.open())) return result;
   }
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wherry::Subscriber holds. May include: base, layout, fabric, stream.
+// The implementation of wherry::Subscriber.
+//
+// May include: base, layout, fabric, stream.
 #pragma once
 
 #include <cstddef>
@@ -47,13 +49,14 @@ class Subscriber::Impl : public message::EndpointBase {
   const Overflow overflow_;
   const bool prefault_;
   std::vector<message::SubscriberConnectionPtr> publishers_;
-  std::size_t turn_ = 0;  ///< whose message is looked for first
+  std::size_t turn_ = 0;  ///< index of the publisher that is asked first
   stream::SteadyClock::time_point turn_ends_{};
-  const message::SubscriberConnection* served_ = nullptr;  ///< whose message was taken last; only to compare with
-  std::uint64_t dropped_ = 0;                              ///< by publishers that are gone
-  bool lost_ = false;                                      ///< one of them died
-  bool refused_ = false;                                   ///< an attempt to connect was
-  bool polled_ = false;                                    ///< the descriptor was asked for
+  const message::SubscriberConnection* served_ =
+      nullptr;                 ///< the publisher served in the last turn; only compared, never dereferenced
+  std::uint64_t dropped_ = 0;  ///< messages dropped by publishers that are gone
+  bool lost_ = false;          ///< a publisher died or broke the protocol
+  bool refused_ = false;       ///< an attempt to connect was refused
+  bool polled_ = false;        ///< the program uses the descriptor
   stream::SteadyClock::time_point next_look_{};
 };
 

@@ -37,7 +37,7 @@ void SubscriberConnection::say_closed() noexcept {
   // MESSAGE-CLOSED release: pairs with the acquire in PublisherConnection::serves.
   reinterpret_cast<layout::MessageOutbox*>(connection_->map())->closed.store(1, std::memory_order_release);
   InQueue::Entry entry;
-  // At most one queue's length: a publisher that goes on publishing does not keep this loop running.
+  // At most one queue's length: a publisher that keeps publishing does not keep this loop running.
   for (std::uint32_t i = 0; i < queue_.places() && queue_.take(entry) == InQueue::Look::message; ++i) {
     queue_.give_back(entry.ticket);
   }

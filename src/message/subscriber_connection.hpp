@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A subscriber's connection to one publisher. It lives until the subscriber has left it and the last message taken from
-// it was released: the publisher may use their memory again only then. May include: base, layout, fabric.
+// it was released: only then may the publisher reuse their memory.
+//
+// May include: base, layout, fabric.
 #pragma once
 
 #include <memory>
@@ -21,14 +23,14 @@ class SubscriberConnection {
   struct Taken {
     std::span<const std::byte> bytes;
     std::uint32_t ticket = 0;
-    std::uint32_t process = 0;  ///< that took it: the end of its fork_generation()
+    std::uint32_t process = 0;  ///< process that took it: the low 32 bits of its fork_generation()
   };
 
-  /// `places` and whether the oldest may be dropped are agreed on.
+  /// `places` and `drops` as agreed in the handshake.
   SubscriberConnection(std::unique_ptr<fabric::Connection> connection, std::uint32_t places, bool drops);
 
-  /// Takes the next message, or says why there is none. `inherited`: this is a forked child, and its parent held a
-  /// message when it forked, whose return both would write to one place.
+  /// Takes the next message, or returns why there is none. `inherited`: this is a forked child whose parent held a
+  /// message at the fork; both would write the return to the same place.
   Look take(Taken& taken) noexcept {
     const std::uint32_t process = this_process();
     if (process != taker_ && !take_over(process)) return Look::inherited;
@@ -40,7 +42,7 @@ class SubscriberConnection {
       // PublisherConnection::finish.
       const std::uint64_t finished = own_page().finished.load(std::memory_order_acquire);
       if (!gone && finished == 0) return Look::nothing;
-      // Messages published before the end or a death are delivered first: this look is newer than that news.
+      // Messages published before the end or a death are delivered first: this look comes after that news.
       look = queue_.take(entry);
       if (look == InQueue::Look::nothing) return last_look(finished);
     }
@@ -51,11 +53,11 @@ class SubscriberConnection {
     taken = {shown_.subspan(entry.offset, entry.bytes), entry.ticket, process};
     return Look::message;
   }
-  /// Whether take would find anything but nothing. Without a system call.
+  /// Whether take() would return anything but `nothing`. Makes no system call.
   [[nodiscard]] bool waiting() noexcept {
     return queue_.waiting() || gone_ || own_page().finished.load(std::memory_order_acquire) != 0;  // MESSAGE-FINISHED
   }
-  /// Returns the message, unless `process`, which took it, is an ancestor that holds it still.
+  /// Returns the message to the publisher, unless `process` took it and is an ancestor that still holds it.
   void release(std::uint32_t ticket, std::uint32_t process) noexcept {
     if (process == this_process()) {
       queue_.give_back(static_cast<std::uint16_t>(ticket));
@@ -65,15 +67,15 @@ class SubscriberConnection {
     }
     if (--held_ == 0 && left_) delete this;
   }
-  /// Whether others have messages as well.
+  /// Sets whether other publishers have messages, too.
   void set_contended(bool contended) noexcept { contended_ = contended; }
-  /// Sends the wake-up that release() owes a sleeping publisher. Called before the subscriber does anything but take.
+  /// Sends the wake-up that release() owes a sleeping publisher. Call it before doing anything but take().
   void settle() noexcept {
     if (std::exchange(owes_, false)) connection_->announce(fabric::Bell::space);
   }
-  /// Looks whether the publisher still lives: a system call.
+  /// Checks whether the publisher still lives. Costs a system call.
   void look() noexcept { gone_ = gone_ || connection_->peer_gone(); }
-  /// Ends the subscription: waiting messages are returned, and the object is deleted once the last taken message is
+  /// Ends the subscription: returns waiting messages. The object deletes itself once the last taken message is
   /// released. In a forked child nothing is sent to the publisher.
   void leave() noexcept;
 
@@ -81,14 +83,15 @@ class SubscriberConnection {
   [[nodiscard]] fabric::Connection& connection() const noexcept { return *connection_; }
 
  private:
-  ~SubscriberConnection() = default;  // by leave and release only
+  ~SubscriberConnection() = default;  // called only by leave() and release()
 
   static std::uint32_t this_process() noexcept { return static_cast<std::uint32_t>(fork_generation()); }
   [[nodiscard]] const layout::MessageInbox& own_page() const noexcept {
     return *reinterpret_cast<const layout::MessageInbox*>(connection_->segment().data());
   }
-  /// A publisher that is woken for each place would run for one message and sleep again. While other publishers have
-  /// messages, this one is missed only when its queue is empty, and would take the core from one that is running.
+  /// Whether to wake a publisher that waits for room. If it were woken for each place, it would run for one message and
+  /// sleep again. While other publishers have messages, it is missed only when its queue is empty, and would take the
+  /// core from a running one.
   [[nodiscard]] bool worth_waking() noexcept {
     if (left_ || !queue_.waiting()) return true;
     const std::uint64_t wanted = own_page().wanted.load(std::memory_order_relaxed);
@@ -108,8 +111,8 @@ class SubscriberConnection {
   InQueue queue_;
   std::size_t held_ = 0;
   std::uint32_t taker_ = this_process();
-  bool parent_holds_ = false;  ///< a message of which this process has released its copy
-  bool owes_ = false;          ///< returns were stored for which the sleeping publisher was not rung
+  bool parent_holds_ = false;  ///< this process has released its copy of a message that the parent holds
+  bool owes_ = false;          ///< returns were stored without ringing the sleeping publisher
   bool contended_ = false;
   bool left_ = false;
   bool gone_ = false;

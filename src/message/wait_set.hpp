@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A wait set: waits for any of several connections and descriptors. One connection alone is waited for by its own
-// bell; more, or a descriptor for the program's own event loop, by an epoll set. May include: base, layout, fabric,
-// stream.
+// Waits for any of several connections and descriptors. A single connection is waited for by its own bell. Several, or
+// a descriptor for the program's event loop, need an epoll set.
+//
+// May include: base, layout, fabric, stream.
 #pragma once
 
 #include <mutex>
@@ -18,7 +19,7 @@ class WaitSet {
  public:
   explicit WaitSet(fabric::Bell bell) : bell_(bell) {}
 
-  // Setting up: throw Error; and taking down.
+  // Setting up (throws Error) and taking down.
   void join(fabric::Connection& member);
   void leave(fabric::Connection& member) noexcept;
   void watch(int descriptor);
@@ -27,7 +28,7 @@ class WaitSet {
   /// was called after the last `quieten`. Owned by the wait set.
   int descriptor();
 
-  /// Sleeps until there is news, unless `ready()` once every member is armed.
+  /// Sleeps until a member or descriptor has an event, unless `ready()` after every member is armed.
   template <class Ready>
   void sleep_unless(fabric::Deadline deadline, Ready&& ready) {
     quieten();
@@ -35,16 +36,16 @@ class WaitSet {
     if (!ready()) sleep(deadline);
     for (fabric::Connection* member : members_) member->disarm(bell_);
   }
-  /// When and where a member's peer last rang.
+  /// When and on which CPU a member's peer last rang.
   [[nodiscard]] std::optional<fabric::Connection::Notification> last_notification() const;
-  /// With a descriptor in use every bell is always armed, or the descriptor readable.
+  /// Keeps the descriptor's rule: every bell is armed, or the descriptor is readable.
   template <class Ready>
   void rearm(Ready&& ready) {
     quieten();
     arm();
     if (ready()) notify();
   }
-  /// Ends the sleep that is under way here, from any thread.
+  /// Ends the current sleep. From any thread.
   void notify() noexcept;
 
  private:
@@ -58,8 +59,8 @@ class WaitSet {
   std::vector<fabric::Connection*> members_;
   std::vector<int> watched_;
   UniqueFd epoll_;
-  std::optional<fabric::EventBell> own_;  ///< with an epoll only
-  std::mutex mutex_;                      ///< held to change what notify() uses, and by it
+  std::optional<fabric::EventBell> own_;  ///< only with an epoll set
+  std::mutex mutex_;                      ///< guards what notify() uses
 };
 
 }  // namespace wherry::message

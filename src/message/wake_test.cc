@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a subscriber wakes a publisher that sleeps for want of room. The test looks at the bell instead of sleeping.
+// When a subscriber wakes a publisher that sleeps because it has no room. The test looks at the bell instead of
+// sleeping.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -47,7 +48,7 @@ class MessageWake : public ::testing::Test {
     return ::poll(&polled, 1, 0) == 1;
   }
   void take() { ASSERT_TRUE(subscriber_.try_take(held_.emplace_back()).ok()); }
-  /// Returns whose it was.
+  /// Returns which publisher's message it was.
   std::size_t take_and_release() {
     Message message;
     EXPECT_TRUE(subscriber_.try_take(message).ok());

@@ -8,20 +8,21 @@
 namespace wherry::stream {
 namespace {
 
-/// Bytes after which a sender has begun to stream.
+/// Bytes sent before prefaulting begins.
 constexpr std::size_t kBegun = std::size_t{32} << 10;
 
-/// Bytes brought in at once, at most, in 85 us.
+/// Most bytes prefaulted at once, which takes 85 us.
 constexpr std::size_t kStep = std::size_t{128} << 10;
 
-/// Bytes that are left when the next step is due: a piece (sender.cc), and what a receiver maps with one fault.
+/// Prefaulted bytes left when the next step is due: a piece (sender.cc), and what a receiver maps with one fault.
 constexpr std::size_t kLeft = std::size_t{64} << 10;
 
-/// Up to this size one message in 1024 waits for a step: shorter ones would be felt at the 99.9th percentile.
+/// Messages up to this size get full steps, so one in 1024 waits for a step: shorter steps would show at the 99.9th
+/// percentile.
 constexpr std::size_t kSmall = 128;
 
-/// Of larger messages so many wait that a step is to be short; but steps in both directions are to delay less than half
-/// of the round trips. 4 KiB to and fro, first lap of 2 MiB: p50 0.33 us, p99 9.9; with steps of kStep 0.35 and 49,
+/// Larger messages wait more often, so their steps are short; but steps in both directions must delay less than half of
+/// the round trips. Round trip of 4 KiB, first lap of 2 MiB: p50 0.33 us, p99 9.9; with steps of kStep 0.35 and 49,
 /// page by page 5.1 and 10 (AMD family 26).
 constexpr std::size_t kMessagesPerStep = 5;
 constexpr std::size_t kShortestStep = std::size_t{16} << 10;
@@ -58,7 +59,8 @@ void FirstLap::go_ahead(std::uint64_t position, std::size_t bytes) {
   if (bring_in_small(from, to) && end_ < ring_.size()) due_ = end_ - std::min(sent, kLeft);
 }
 
-/// A program that asks for more than half of what it may use takes whatever is free, and may need little of it.
+/// Skips programs that ask for more than half of what they may use: they take whatever is free, and may need little of
+/// it.
 void FirstLap::prepare(std::uint64_t position, std::size_t bytes, std::size_t want) {
   if (position >= ring_.size() || want > most_ / 2) return;
   const std::size_t from = next_huge(std::max(end_, static_cast<std::size_t>(position)));
@@ -66,14 +68,14 @@ void FirstLap::prepare(std::uint64_t position, std::size_t bytes, std::size_t wa
   if (from < to) bring_in_huge(from, to - from);
 }
 
-/// Where the first huge page after `from` begins, or the one before it if little of that is in use.
+/// Returns where the first huge page after `from` begins, or the one before it if little of that is in use.
 std::size_t FirstLap::next_huge(std::size_t from) const {
   const std::size_t start = from - std::min(from, kStep);
   const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(ring_.data()) + start;
   return start + (memory::kHugePage - address % memory::kHugePage) % memory::kHugePage;
 }
 
-/// Those within `bytes` from `from` on, where one begins.
+/// Brings in the huge pages within `bytes` from `from`, where a huge page begins. False: none.
 bool FirstLap::bring_in_huge(std::size_t from, std::size_t bytes) {
   if (!huge_ || from >= ring_.size()) return false;
   const std::size_t whole = std::min(bytes, ring_.size() - from) / memory::kHugePage * memory::kHugePage;
@@ -84,7 +86,7 @@ bool FirstLap::bring_in_huge(std::size_t from, std::size_t bytes) {
   return done != 0;
 }
 
-/// False: the kernel refuses, or is too old.
+/// Prefaults small pages. False: the kernel refuses, or is too old.
 bool FirstLap::bring_in_small(std::size_t from, std::size_t to) const {
   if (from == to) return true;
   return memory::can_populate() && memory::populate(ring_.subspan(from, to - from), memory::Access::write);

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The pages of a ring in its first lap, brought in ahead of its sender. May include: memory, fabric.
+// Prefaults the pages of a ring during its first lap, ahead of the sender.
 //
-// A page of shared memory costs 2 to 3 us when it is first written to, which a sender of small messages pays every 4
-// KiB. Once it has sent 32 KiB, pages ahead of it are brought in 4 to 32 at a time, after a publication, while the
-// receiver has something to do; in rings of 4 MiB and more a huge page at a time, which takes a tenth of the time. What
-// is brought in ahead is about what was sent before, 192 KiB and one huge page at most, or a message that is being
-// written: an idle ring stays without pages. All of it is done by the sender, because pages count as of the process
-// that brings them in (docs/limits.md). After the first lap a comparison is left.
+// May include: memory, fabric.
+//
+// The first write to a page of shared memory costs 2 to 3 us; a sender of small messages pays that every 4 KiB.
+// Prefaulting begins once a sender has sent 32 KiB. It takes 4 to 32 pages ahead of the sender at a time, after a
+// publication, while the receiver has something to do. In rings of 4 MiB and more it takes a huge page at a time, which
+// costs a tenth of the time. The amount prefaulted is about the amount sent before, at most 192 KiB and one huge page,
+// or a message that is being written. So an idle ring has no pages. The sender does all of it, because the kernel
+// charges a page to the process that faults it in (docs/limits.md). After the first lap one comparison per message
+// remains.
 #pragma once
 
 #include <cstddef>
@@ -19,20 +22,21 @@ namespace wherry::stream {
 
 class FirstLap {
  public:
-  /// Of no ring: never due.
+  /// Without a ring: does nothing.
   FirstLap() = default;
-  /// @param ring  all of it that is used, where the sender writes it
+  /// @param ring  the used part of the ring, as the sender maps it
   explicit FirstLap(std::span<std::byte> ring);
 
-  /// No more than so much of the ring is to be in use at a time, all of it in turn. Before anything is.
+  /// Limits how many bytes of the ring are in use at a time, though all of it is used in turn. Call it before the ring
+  /// is used.
   void limit(std::size_t bytes) { most_ = bytes; }
 
-  /// To be called after each publication of `bytes`, with the sender's position behind them.
+  /// Call it after each publication of `bytes`; `position` is the sender's position after them.
   void published(std::uint64_t position, std::size_t bytes) {
     if (position >= due_) [[unlikely]]
       go_ahead(position, bytes);
   }
-  /// To be called before `bytes` are written in place at `position`, at the wish of a program that asked for `want`.
+  /// Call it before `bytes` are written in place at `position`, for a program that asked for `want`.
   void reserved(std::uint64_t position, std::size_t bytes, std::size_t want) {
     if (bytes >= memory::kHugePage && huge_) [[unlikely]]
       prepare(position, bytes, want);
@@ -48,9 +52,9 @@ class FirstLap {
   [[nodiscard]] bool bring_in_small(std::size_t from, std::size_t to) const;
 
   std::span<std::byte> ring_;
-  std::size_t most_ = 0;        ///< bytes of it that are in use at a time
-  std::uint64_t due_ = kNever;  ///< the position from which there is something to do
-  std::size_t end_ = 0;         ///< what lies before it is not to be brought in any more
+  std::size_t most_ = 0;        ///< most bytes of the ring in use at a time
+  std::uint64_t due_ = kNever;  ///< position of the next step
+  std::size_t end_ = 0;         ///< the ring is prefaulted up to here
   bool huge_ = false;
 };
 

@@ -12,7 +12,7 @@ namespace {
 using layout::FrameHeader;
 using layout::FrameKind;
 
-/// One load: what is checked is what is used.
+/// One load: the value that is checked is the value that is used.
 FrameHeader header_at(const std::byte* place) {
   return std::bit_cast<FrameHeader>(reinterpret_cast<const layout::Word*>(place)->load(std::memory_order_relaxed));
 }
@@ -43,11 +43,11 @@ Result FrameReader::let_go() {
   return consume_passed();
 }
 
-/// The next message of those that were looked at: moved, would_block, or EPROTO for ever.
+/// Takes the next known message: moved, would_block, or EPROTO for ever.
 Result FrameReader::take(std::span<const std::byte>& message) {
   if (broken_) return Result::failure(EPROTO);
   passed_ += std::exchange(shown_, 0);
-  // The sender is to have space again long before all that has arrived was looked at.
+  // Returns credit early, long before all arrived frames are consumed.
   if (passed_ >= receiver_.capacity() / 8 && consume_passed().failed()) return Result::failure(EINVAL);
   while (true) {
     if (here_.empty()) here_ = std::exchange(after_, {});
@@ -71,11 +71,11 @@ Result FrameReader::take(std::span<const std::byte>& message) {
   return Result::failure(EPROTO);
 }
 
-/// False: nothing has arrived.
+/// Looks for newly arrived frames. False: nothing has arrived.
 bool FrameReader::look_further() {
   if (consume_passed().failed()) return false;
   const ConstRegions regions = receiver_.peek(SIZE_MAX);
-  // Up to 7 bytes are left out where the first frame begins at an odd position, and nowhere else.
+  // Up to 7 bytes are skipped if the first frame begins at an unaligned position, and nowhere else.
   const std::size_t odd = -reinterpret_cast<std::uintptr_t>(regions.first.data()) % layout::kFrameAlignment;
   const std::size_t skipped = std::min(odd, regions.first.size());
   here_ = regions.first.subspan(skipped);

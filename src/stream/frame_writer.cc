@@ -14,8 +14,8 @@ namespace {
 using layout::FrameHeader;
 using layout::FrameKind;
 
-/// So much space is asked for at once while messages are held, and published at the latest: the receiver is to copy out
-/// while more is written. Small rings are kept in four pieces.
+/// Space reserved at once while messages are held, and the most that is held before it is published: the receiver
+/// copies out while more is written. Small rings are divided into four pieces.
 constexpr std::size_t kMostHeld = std::size_t{64} << 10;
 
 void write_header(std::byte* place, std::size_t bytes, FrameKind kind) {
@@ -79,8 +79,8 @@ Result FrameWriter::flush() {
   return publish();
 }
 
-/// Makes room_ begin with space for a frame. `wait` gets it where there is none: what is held is published first, for
-/// the receiver to make space.
+/// Makes room_ begin with space for a frame. If there is none, publishes the held frames, so that the receiver can make
+/// space, and calls `wait`.
 template <class Wait>
 Result FrameWriter::make_room(std::size_t frame, const Wait& wait) {
   reserved_ = kNothing;
@@ -92,10 +92,10 @@ Result FrameWriter::make_room(std::size_t frame, const Wait& wait) {
 }
 
 bool FrameWriter::find_room(std::size_t frame) {
-  // Without something pending the room may not be ours any more: bytes may have been sent without this object.
+  // Without pending frames room_ may be stale: bytes may have been sent without this object.
   if (pending_ != 0 && room_.size() >= frame) return true;
   const std::size_t more = holding_ ? std::min(kMostHeld, sender_.capacity() / 4) : 0;
-  // Twice the frame: what is left before the ring's end may be too short by a little.
+  // Twice the frame: the rest before the ring's end may be slightly too short.
   const Regions regions = sender_.reserve(pending_ + layout::kFrameAlignment + std::max(2 * frame, more));
   if (regions.size() < pending_) return false;
   const std::size_t in_second = pending_ - std::min(pending_, regions.first.size());
@@ -114,14 +114,14 @@ bool FrameWriter::find_room(std::size_t frame) {
   return room_.size() >= frame;
 }
 
-/// Takes up what is left before the ring's end.
+/// Fills the rest before the ring's end with a filler frame.
 void FrameWriter::fill_up(std::span<std::byte> rest) {
   if (rest.empty()) return;
   write_header(rest.data(), rest.size() - sizeof(FrameHeader), FrameKind::filler);
   pending_ += rest.size();
 }
 
-/// The message is in its place: puts the header before it, and publishes it unless it is held back.
+/// Completes a message in place: writes its header, and publishes it unless messages are held.
 Result FrameWriter::close_frame(std::size_t message) {
   const std::size_t frame = layout::frame_bytes(message);
   write_header(room_.data(), message, FrameKind::message);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Puts messages into the ring that a Sender writes (layout/frame.hpp). Used by the sending thread.
+// Writes messages into the ring of a Sender (layout/frame.hpp). Used by the sending thread.
 #pragma once
 
 #include <span>
@@ -15,14 +15,14 @@ class FrameWriter {
 
   [[nodiscard]] Result try_send(std::span<const iovec> pieces);
   [[nodiscard]] Result send(std::span<const iovec> pieces, fabric::Deadline deadline);
-  /// Room for a message of that size; empty with null data if there is none now.
+  /// Returns room for a message of `bytes`; empty with null data if there is none now.
   std::span<std::byte> reserve(std::size_t bytes);
   [[nodiscard]] Result commit(std::size_t bytes);
   [[nodiscard]] Result wait_writable(std::size_t bytes, fabric::Deadline deadline);
 
   void hold() { holding_ = true; }
   [[nodiscard]] Result flush();
-  /// Whether there is something that flush() would send.
+  /// Whether flush() would send anything.
   [[nodiscard]] bool has_collected() const { return pending_ != 0; }
 
   [[nodiscard]] std::size_t max_message() const { return layout::max_message(sender_.capacity()); }
@@ -38,7 +38,7 @@ class FrameWriter {
   [[nodiscard]] Result publish();
 
   Sender& sender_;
-  std::span<std::byte> room_;  ///< behind what is pending; valid only while something is, or a place is reserved
+  std::span<std::byte> room_;  ///< after the pending frames; valid only while frames are pending or a place is reserved
   std::size_t pending_ = 0;    ///< bytes of frames written and not published
   std::size_t reserved_ = kNothing;
   bool holding_ = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public handle of a stream of messages: guards against closed ones, and turns one buffer into a list of one.
+// The public handle of a stream of messages: checks that it is open, and turns one buffer into a list of one.
 #include <wherry/framed.hpp>
 
 #include <cerrno>
@@ -9,13 +9,13 @@
 #include "stream/impl.hpp"
 
 namespace wherry {
-/// One cache line and more for each direction: two threads may use them.
+/// Each direction has cache lines of its own: two threads may use them.
 class FramedStream::Impl {
  public:
   Impl(Stream from, Stream::Impl& within)
       : stream(std::move(from)), origin(within.origin), writer(within.sender), reader(within.receiver) {}
 
-  /// A forked child's copy sends nothing: the stream is the parent's.
+  /// Publishes held messages. A forked child's copy sends nothing: the stream belongs to the parent.
   Result send_collected() noexcept {
     return writer.has_collected() && !origin.inherited() ? writer.flush() : Result::moved(0);
   }
@@ -49,10 +49,10 @@ Stream& FramedStream::stream() noexcept { return impl_->stream; }
 
 Stream FramedStream::release() noexcept {
   if (!is_open()) return {};
-  // In a forked child both would be said twice.
+  // A forked child must not repeat either: the parent does both.
   if (!impl_->origin.inherited()) {
     (void)impl_->reader.let_go();
-    (void)impl_->writer.flush();  // What can no longer be sent, the next send says.
+    (void)impl_->writer.flush();  // An error is reported by the next send.
   }
   Stream stream = std::move(impl_->stream);
   impl_.reset();

@@ -24,8 +24,8 @@ bool is_of_a_stream(const layout::StreamGreeting& greeting) {
   return greeting.magic == layout::kStreamMagic && greeting.version == layout::kStreamVersion;
 }
 
-/// What cannot be true of a stream's greeting. What something else says is no stream's to object to: its connector
-/// learns from the answer what it has met.
+/// Returns what is invalid in a stream's greeting; null if it is valid, or no stream's. The greeting of another kind of
+/// peer is not rejected here: that peer learns from the answer what it has connected to.
 const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes) {
   const layout::StreamGreeting greeting = greeting_in(bytes);
   if (!is_of_a_stream(greeting)) return nullptr;
@@ -44,13 +44,12 @@ const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes) 
   return nullptr;
 }
 
-/// Why a greeting is none of a stream's, or cannot be true.
+/// Explains why a greeting is not a stream's, or is invalid.
 std::string advice_on_greeting(const fabric::Greeting& bytes, std::size_t segment_bytes) {
   const layout::StreamGreeting greeting = greeting_in(bytes);
   if (greeting.magic == layout::kMessageMagic)
-    return "a Publisher or a Subscriber has this port; use one, or another port";
-  if (greeting.magic != layout::kStreamMagic)
-    return "something that is no stream of Wherry's has this port; use another";
+    return "this port has a Publisher or a Subscriber; connect the other one to it, or use another port";
+  if (greeting.magic != layout::kStreamMagic) return "the program at this port has no Wherry stream; use another port";
   const char* const wrong = objection(bytes, segment_bytes);
   return std::string(wrong != nullptr ? wrong : "the peer is no stream of this version of Wherry") +
          "; use one version on both sides";
@@ -76,7 +75,7 @@ fabric::Offer offer_of(const Rings& rings) {
   return offer;
 }
 
-/// Each ring is used as far as its sender wants to: what lies behind is never touched, and takes no memory.
+/// Each ring is used up to its sender's limit; memory beyond it is never touched, and has no pages.
 Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, const Rings& rings,
                    std::string_view fabric) {
   const layout::StreamGreeting peers = greeting_in(connection->peer_greeting());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two sides of a stream tell each other in the fabric's handshake, and the stream that comes of it.
+// The greeting that the two sides of a stream exchange in the fabric's handshake, and the stream made from it.
 #pragma once
 
 #include <memory>
@@ -13,19 +13,18 @@
 
 namespace wherry::stream {
 
-/// What a side says of its rings: both are powers of two.
+/// The rings of one side's offer; all sizes are powers of two.
 struct Rings {
-  std::size_t own;                         ///< capacity of the one it receives into
-  std::size_t peers = ring::kMaxCapacity;  ///< so much of the peer's it uses at most
+  std::size_t own;                         ///< capacity of the ring that it receives into
+  std::size_t peers = ring::kMaxCapacity;  ///< most bytes of the peer's ring that it uses
   bool windows = false;
 };
 
-/// What this side brings into a connection: a segment for a page and its ring, and behind it, if it wants windows, what
-/// they need.
+/// Makes this side's offer: a segment with a page and its ring, then, with `windows`, the memory that windows need.
 fabric::Offer offer_of(const Rings& rings);
 
-/// Makes the stream of an established connection that was offered with `rings`. Throws Error(EPROTO) if the peer's
-/// greeting makes no sense.
+/// Makes a stream of an established connection that was offered with `rings`. Throws Error(EPROTO) if the peer's
+/// greeting is invalid.
 Stream make_stream(std::unique_ptr<fabric::Connection> connection, Address local, const Rings& rings,
                    std::string_view fabric);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a side accepts of what the other says before the first byte.
+// Which greetings a side accepts.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -56,7 +56,7 @@ std::vector<Case> wrong_greetings() {
           {"larger than the segment by its page", greeting_with_capacity(kCapacity), kCapacity}};
 }
 
-/// Then it contradicts itself.
+/// A greeting with this change contradicts itself.
 bool speaks_this_version(const Case& wrong) {
   return wrong.greeting.magic == layout::kStreamMagic && wrong.greeting.version == layout::kStreamVersion;
 }

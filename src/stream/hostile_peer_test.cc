@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A stream against a peer that holds the other end of the connection and keeps no rule: it writes what it likes into
-// every word it can reach, and rings when nothing came.
+// A stream against a hostile peer, which holds the other end of the connection: it writes any value into every word it
+// can reach, and rings although nothing came.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -48,7 +48,7 @@ TEST_F(HostilePeer, ATailBeyondTheRingBreaksTheConnection) {
 }
 
 TEST_F(HostilePeer, ADeathFoundOnlyAfterwardsDoesNotUnsayWhatWasSent) {
-  hostile_.reset();  // as a process that dies: no word said
+  hostile_.reset();  // as a process that dies: it stores nothing more
   const Result first = victim_.send(std::span(buffer_).first(100));
   EXPECT_TRUE(first.ok()) << "published before the death was looked for";
   EXPECT_EQ(victim_.send(std::span(buffer_).first(100)).error, EPIPE);
@@ -100,7 +100,7 @@ TEST_F(HostilePeer, RingingForNothingDoesNotOutlastATimeout) {
   ringer.join();
 }
 
-/// Writes random values over the words of the victim's page, now and then a plausible one, until told to stop.
+/// Writes random values over the words of the victim's page, sometimes a plausible one, until it is stopped.
 void scribble(StreamPage& page, std::uint64_t seed, const std::atomic<bool>& stop) {
   std::mt19937_64 random(seed);
   while (!stop) {

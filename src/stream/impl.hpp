@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wherry::Stream holds: the connection, and one object for each direction, on cache lines of their own because
-// two threads may use them.
+// The implementation of wherry::Stream: the connection, and one object for each direction. Each direction has cache
+// lines of its own, because two threads may use them.
 #pragma once
 
 #include <sys/uio.h>
@@ -22,18 +22,18 @@
 
 namespace wherry {
 
-/// What a call on a closed or moved-from stream returns.
+/// Result of a call on a closed or moved-from stream.
 inline constexpr Result kClosed = Result::failure(EBADF);
 
-/// The calls for several buffers take one buffer as one iovec.
+/// Makes one buffer an iovec, for the calls that take several buffers.
 inline iovec buffer_of(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
 
 class Stream::Impl {
  public:
-  /// @param peers_capacity  of the ring in the peer's segment, checked by the handshake
-  /// @param own_capacity    of the ring in this side's segment
+  /// @param peers_capacity  capacity of the ring in the peer's segment, checked by the handshake
+  /// @param own_capacity    capacity of the ring in this side's segment
   Impl(std::unique_ptr<fabric::Connection> connection, Address local, std::size_t peers_capacity,
        std::size_t own_capacity, std::string_view fabric);
   ~Impl();

@@ -18,21 +18,22 @@ namespace {
 
 using fabric::Bell;
 
-/// After so many looks in vain a stream is armed: together they have cost about what arming, a ring and a wake-up do.
+/// A stream is armed after this many looks that found nothing: together they have cost about as much as arming, a ring
+/// and a wake-up.
 constexpr unsigned kLooksInVain = 128;
 
-/// While active streams keep a poller busy it asks the kernel for others this often; the clock is looked at after so
-/// many reports. An answer takes about 0.3 us.
+/// While active streams keep a poller busy, it asks the kernel about the others this often; the clock is read once per
+/// kReportsPerClock reports. A call takes about 0.3 us.
 constexpr std::chrono::microseconds kAskInterval{20};
 constexpr unsigned kReportsPerClock = 8;
 
-/// While it spins in vain, after so many looks: every few microseconds.
+/// While the poller spins and finds nothing, it asks the kernel once per this many looks: every few microseconds.
 constexpr std::size_t kLooksPerAsk = 128;
 
-/// How long a sleep is where the kernel tells nothing.
+/// Length of a sleep if the kernel refuses epoll_wait.
 constexpr std::chrono::milliseconds kTick{1};
 
-/// Bells that the kernel tells of at once; the others are told of at the next asking.
+/// Most events taken by one call; the next call finds the others.
 constexpr std::size_t kEvents = 64;
 
 }  // namespace
@@ -63,9 +64,9 @@ void Poller::Impl::leave(const Source& source) { ::epoll_ctl(epoll_.get(), EPOLL
 void Poller::Impl::add(Stream::Impl& stream, Token token) {
   if (stream.receiver.watcher() != nullptr) {
     throw Error(EEXIST, "poll the stream to", stream.connection->peer().address.to_string(),
-                "a stream is in one poller at most; remove it there first");
+                "the stream is in a poller already; remove it there first");
   }
-  // It starts active, so that what came before is found.
+  // The stream starts active, so that bytes that came before are found.
   active_.emplace_back(*this, stream.receiver, stream.connection->descriptor(Bell::data), token);
   Polled& polled = active_.back();
   polled.place = std::prev(active_.end());
@@ -85,11 +86,11 @@ void Poller::Impl::remove(const Stream::Impl& stream) {
   if (polled != nullptr && &polled->poller == this) forget(*polled);
 }
 
-/// Before the stream's descriptor is closed: a child's copy of it would keep it in the epoll set for ever.
+/// Removes a stream, before its descriptor is closed: a child's copy of it would keep it in the epoll set for ever.
 void Poller::Impl::forget(Polled& polled) {
   polled.receiver.watch(nullptr);
   if (!polled.receiver.is_mapped()) --unmapped_;
-  // Epoll set and bell are the parent's as well as a forked child's, which has no business with either.
+  // A forked child shares the epoll set and the bell with its parent, and must change neither.
   if (!origin_.inherited()) {
     leave(polled);
     polled.receiver.take_bell_back();
@@ -129,7 +130,7 @@ std::size_t Poller::Impl::wait(std::span<Token> ready, const Timeout& timeout) {
   return found.count;
 }
 
-/// Nothing is ready: spins, asks the kernel, and sleeps. True: something came almost at once.
+/// Nothing is ready: spins, asks the kernel, and sleeps. True: something came almost at once, while spinning.
 bool Poller::Impl::linger(Found& found, fabric::Deadline deadline) {
   while (true) {
     const bool over = stream::has_passed(deadline);
@@ -137,7 +138,7 @@ bool Poller::Impl::linger(Found& found, fabric::Deadline deadline) {
     if (!stirred) ask(found);
     look(found);
     if (found.any() || interrupted_.exchange(false)) return stirred && spin_.came_soon();
-    // Inside another event loop the bells take over from here; otherwise the next wait looks.
+    // Inside another event loop all streams are armed before this returns; otherwise the next wait looks at them.
     if (over && !nested_) return false;
     if (stirred || !arm_all()) continue;
     hush();
@@ -148,7 +149,7 @@ bool Poller::Impl::linger(Found& found, fabric::Deadline deadline) {
   }
 }
 
-/// Looks at the active streams for the spin budget. True: something may be ready.
+/// Polls the active streams for the spin budget. True: something may be ready.
 bool Poller::Impl::spin(Found& found, fabric::Deadline deadline) {
   if (active_.empty() || (unmapped_ != 0 && !progress_all())) return false;
   std::size_t looks = 0;
@@ -167,7 +168,7 @@ bool Poller::Impl::spin(Found& found, fabric::Deadline deadline) {
   return stirred;
 }
 
-/// Does what is due for active streams on put fabrics. False: looking gains nothing for one of them.
+/// Makes progress for active streams on put fabrics. False: polling gains nothing for one of them.
 bool Poller::Impl::progress_all() const {
   bool all = true;
   for (const Polled& polled : active_) {
@@ -189,7 +190,7 @@ bool Poller::Impl::any_stirs() const {
   return false;
 }
 
-/// Makes every stream idle. False: one cannot be, it has something.
+/// Makes every stream idle. False: one of them has something to receive.
 bool Poller::Impl::arm_all() {
   while (!active_.empty()) {
     Polled& polled = active_.front();
@@ -237,7 +238,7 @@ void Poller::Impl::ask(Found& found) {
 
 void Poller::Impl::sleep(Found& found, fabric::Deadline deadline) {
   if (!deadline) return take_events(found, -1);
-  // Nanoseconds, where epoll_wait knows milliseconds only.
+  // For a timeout in nanoseconds: epoll_wait takes milliseconds only.
   if (fabric::wait_until_readable(epoll_.get(), deadline)) take_events(found, 0);
 }
 
@@ -264,7 +265,7 @@ void Poller::Impl::take_events(Found& found, int timeout_ms) {
   }
 }
 
-/// Where the kernel refuses epoll_wait (a seccomp filter): whatever is waited for may have come.
+/// Treats everything as possibly ready, because the kernel refuses epoll_wait (a seccomp filter).
 void Poller::Impl::suspect_all(Found& found, bool after_a_tick) {
   if (after_a_tick) std::this_thread::sleep_for(kTick);
   while (!idle_.empty()) {
@@ -292,7 +293,7 @@ int Poller::Impl::descriptor() {
   return epoll_.get();
 }
 
-/// The descriptor must be readable while a stream is active: its bell is not armed.
+/// Makes the descriptor readable while a stream is active, because the bell of an active stream is not armed.
 void Poller::Impl::show() {
   if (!nested_ || shown_ || active_.empty()) return;
   shown_ = true;

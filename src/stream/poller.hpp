@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wherry::Poller does. A stream in it is either
+// The implementation of wherry::Poller. A stream in it is either
 //
-//  - idle: its bell is armed, and nothing was there to receive after that. The peer will ring, and the bell is in one
-//    epoll set with all others: the kernel's list of what is ready is the summary of the doorbells. Its words are not
-//    looked at.
-//  - active: it had bytes lately. Its words are looked at directly, without a system call, and its peer is spared the
-//    ringing. It goes to the end of the list after each look, so that all take turns.
+//  - idle: its bell is armed, and nothing was there to receive after that. The peer will ring. All bells are in one
+//    epoll set, so the kernel's ready list names the streams. Their words are not read.
+//  - active: it had bytes recently. Its words are polled without a system call, and its peer need not ring. It goes to
+//    the end of the list after each look, so that all take turns.
 //
-// No wake-up is lost as long as each use of an idle stream's bell makes the stream active: by the poller when the bell
-// rang, and by a blocking call on the stream that slept (Watcher::bell_used). And the poller sleeps only when none is
+// No wake-up is lost if each use of an idle stream's bell makes the stream active: in the poller when the bell rang,
+// and in a blocking call on the stream that slept (Watcher::bell_used). The poller sleeps only while no stream is
 // active.
 #pragma once
 
@@ -45,7 +44,7 @@ class Poller::Impl {
   int descriptor();
 
  private:
-  /// What an entry of the epoll set is for.
+  /// Identifies the event source of an entry of the epoll set.
   struct Source {
     enum class Kind : std::uint8_t { interruption, descriptor, stream };
     Kind kind;
@@ -63,15 +62,15 @@ class Poller::Impl {
     Impl& poller;
     stream::Receiver& receiver;
     std::list<Polled>::iterator place;
-    unsigned vain = 0;  ///< looks in vain since the last one that was not
+    unsigned vain = 0;  ///< looks that found nothing since the last one that found bytes
     bool active = true;
   };
 
-  /// What a wait has to report so far.
+  /// The events that a wait has found so far.
   struct Found {
     std::span<Token> into;
     std::size_t count = 0;
-    std::size_t bytes = 0;  ///< that wait in the streams among them
+    std::size_t bytes = 0;  ///< bytes waiting in the streams found
 
     [[nodiscard]] bool any() const { return count != 0; }
     [[nodiscard]] bool full() const { return count == into.size(); }
@@ -110,10 +109,10 @@ class Poller::Impl {
   std::map<int, Source> descriptors_;
   stream::SpinBudget spin_;
   stream::ReceiveCoalescing coalescing_;
-  unsigned reports_ = 0;  ///< since the clock was looked at
+  unsigned reports_ = 0;  ///< events reported since the clock was last read
   stream::SteadyClock::time_point next_ask_{};
-  bool nested_ = false;  ///< the descriptor was asked for
-  bool shown_ = false;   ///< the bell rings because of it
+  bool nested_ = false;  ///< the program uses the descriptor
+  bool shown_ = false;   ///< the bell rings to make the descriptor readable
   std::atomic<bool> interrupted_{false};
 };
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receive coalescing: how soon the receiver of a dense flow of small messages looks again. May include: arch.
+// Receive coalescing: the receiver of a dense flow of small messages pauses before each look, so that several arrive
+// together.
 //
-// Each look at the tail takes its cache line away from the sender, which must fetch it back to publish the next
-// message. A receiver that is faster than its sender and looks at once does that for every message, and then both are
-// slow: 64-byte messages went at 7 million a second, and at 25 million when the receiver let a microsecond pass before
-// each look and so found dozens. A request and its answer must not lose that microsecond. So the pause begins only
-// after many looks in a row have found something almost at once, sooner than an answer can come; and it ends, for ever
-// longer periods, unless it gathers several times what a look without it finds.
+// May include: arch.
+//
+// Each look at the tail takes its cache line from the sender, which must fetch it back to publish the next message. A
+// receiver that is faster than its sender and looks at once does that for every message, and both become slow. Measured
+// with 64-byte messages: 7 million a second, and 25 million if the receiver waits a microsecond before each look and so
+// finds dozens. A request and its reply must not lose that microsecond. So the pause begins only after many looks in a
+// row have found something almost at once, sooner than a reply can come. It ends, for ever longer periods, unless it
+// gathers several times as much as a look without it.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +23,7 @@ namespace wherry::stream {
 
 class ReceiveCoalescing {
  public:
-  /// Before a look at an empty ring by a call that may block.
+  /// Call it before a call that may block looks at an empty ring.
   void before_look() const {
     if (!pausing_) return;
     const auto end = std::chrono::steady_clock::now() + kPause;
@@ -29,7 +32,7 @@ class ReceiveCoalescing {
     } while (std::chrono::steady_clock::now() < end);
   }
 
-  /// What that look found, or those that followed it almost at once.
+  /// Records what that look found, or later ones that succeeded almost at once; 0 if none did.
   void found(std::size_t bytes) {
     if (pausing_) {
       judge(bytes);
@@ -64,7 +67,8 @@ class ReceiveCoalescing {
 
   static constexpr std::chrono::nanoseconds kPause{1000};
   static constexpr int kStepsPerClock = 4;
-  static constexpr std::size_t kPlenty = std::size_t{16} << 10;  ///< a look that finds this much is cheap already
+  static constexpr std::size_t kPlenty = std::size_t{16}
+                                         << 10;  ///< a look that finds this many bytes is cheap without a pause
   static constexpr std::uint32_t kFirstQuickLooks = 32;
   static constexpr std::uint32_t kMostQuickLooks = 65536;
   static constexpr std::uint32_t kMostInVain = 2;
@@ -72,10 +76,10 @@ class ReceiveCoalescing {
 
   bool pausing_ = false;
   std::uint32_t quick_looks_ = kFirstQuickLooks;
-  std::uint32_t in_a_row_ = 0;  ///< looks that found something so soon
+  std::uint32_t in_a_row_ = 0;  ///< consecutive looks that found something almost at once
   std::uint32_t vain_ = 0;
-  std::size_t gathered_ = 0;  ///< by those looks
-  std::size_t worth_it_ = 0;  ///< what a look after a pause must find
+  std::size_t gathered_ = 0;  ///< bytes found by those looks
+  std::size_t worth_it_ = 0;  ///< bytes that a look after a pause must find
 };
 
 }  // namespace wherry::stream

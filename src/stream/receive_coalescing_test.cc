@@ -6,7 +6,7 @@
 namespace wherry::stream {
 namespace {
 
-/// Looks that find `bytes` each until it pauses; how many that took, at most `limit`.
+/// Makes looks that find `bytes` each until it pauses. Returns how many that took, at most `limit`.
 int looks_until_it_pauses(ReceiveCoalescing& coalescing, std::size_t bytes, int limit) {
   for (int i = 1; i <= limit; ++i) {
     coalescing.found(bytes);

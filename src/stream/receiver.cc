@@ -41,7 +41,7 @@ Receiver::Receiver(fabric::Connection& connection, std::size_t capacity, Connect
 
 Result Receiver::state() {
   if (connection_state_.cancelled.load(std::memory_order_relaxed)) return Result::failure(ECANCELED);
-  // The sender stores to the line of `finished` with every message: it is not touched while bytes are known of.
+  // The sender stores to the line of `finished` with every message, so it is not read while bytes are known.
   if (const std::size_t known = consumer_.known_fill(); known != 0) return Result::moved(known);
   // Bytes published before a death or the end are delivered first, so both words are loaded before the tail.
   const bool gone = connection_state_.gone.load(std::memory_order_acquire);  // GONE
@@ -63,7 +63,7 @@ Result Receiver::try_receive(std::span<const iovec> buffers) {
 
 Result Receiver::try_readable() {
   const Result now = state();
-  // A watcher returns credit before it sleeps, and hears of a death by the bell.
+  // A watcher returns credit before it sleeps, and is told of a death by the bell.
   if (!now.would_block() || watcher_ != nullptr) return now;
   return_credit();
   if (polled_) {
@@ -75,7 +75,7 @@ Result Receiver::try_readable() {
   return state();
 }
 
-/// Moves what is there. Never blocks.
+/// Moves the bytes that have arrived. Never blocks.
 Result Receiver::copy_out(std::span<const iovec> buffers) {
   const Result now = state();
   if (now.would_block() && wanted_in(buffers) == 0) return Result::moved(0);
@@ -103,8 +103,8 @@ void Receiver::return_credit() {
   if (!consumer_.credit_owed()) return;
   const std::uint64_t head = consumer_.return_credit();
   if (remote_ == nullptr) {
-    // A dead peer needs no credit, and is noticed where bytes are waited for: after everything it published was
-    // delivered.
+    // The result is ignored: a dead peer needs no credit. Its death is noticed while waiting for bytes, after
+    // everything it published was delivered.
     connection_.signal(offsetof(StreamPage, head), head, Bell::space);
   } else if (connection_.announce(Bell::space)) {
     bump(counters_.space_wakes, 1);
@@ -151,8 +151,7 @@ Result Receiver::receive_all(std::span<std::byte> buffer, fabric::Deadline deadl
   return Result::moved(moved);
 }
 
-/// Receives into a buffer for which the sender has an invitation, or by the sender's offer; bytes in the ring come
-/// first.
+/// Receives into a buffer by invitation or by the sender's offer. Bytes in the ring come first.
 Result Receiver::receive_split(std::span<std::byte> buffer, Need need) {
   std::size_t moved = 0;
   while (moved < buffer.size()) {
@@ -188,7 +187,8 @@ void Receiver::end_split(const Result& result) {
   bell_used();
 }
 
-/// Called with an empty ring, looked at after the offer was seen: the offer's position must be the ring's end.
+/// Called with an empty ring that was looked at after the offer was seen. So the offer's position must be the ring's
+/// end.
 Result Receiver::take_split(std::span<std::byte> buffer) {
   const Result result = split_.take(consumer_.head(), buffer);
   bell_used();
@@ -232,8 +232,9 @@ Result Receiver::wait_readable(fabric::Deadline deadline) {
     if (split_.agreed()) return Result::moved(0);
     if (timed_out) return Result::failure(ETIMEDOUT);
     if (look_for_bytes(ready, deadline)) continue;
-    // A sender that waits for space must not wait for a receiver that sleeps. While this side looks it owes less than a
-    // quarter of an empty ring, which no sender waits for; and its word lies in a line that the sender reads often.
+    // Credit is returned before a sleep, so that a sender does not wait for space from a sleeping receiver. While this
+    // side polls it owes less than a quarter of an empty ring, for which no sender waits; and `head` lies in a line
+    // that the sender reads often.
     return_credit();
     const Wake wake = sleep_unless(connection_, Bell::data, deadline, ready, [&] {
       bump(counters_.receive_sleeps, 1);
@@ -256,7 +257,7 @@ Result Receiver::wait_for_more(fabric::Deadline deadline) {
   return now;
 }
 
-/// Arms the bell again for the watcher or the descriptor: a blocking call may have slept on it and used it up.
+/// Arms the bell again for the watcher or the descriptor: a blocking call may have slept on it and used up its ring.
 void Receiver::bell_used() {
   if (watcher_ != nullptr) watcher_->bell_used();
   if (polled_) rearm_descriptor();
@@ -287,8 +288,8 @@ int Receiver::event_descriptor() {
   return fd;
 }
 
-/// With a descriptor in use the bell is always either armed or ringing: armed, the peer rings it when bytes come; if
-/// they came before it was armed, this side rings it, or the attempt that armed it goes on.
+/// Keeps the descriptor's rule: the bell is armed or ringing. Armed, the peer rings it when bytes come. If bytes came
+/// before it was armed, this side rings it; for an event descriptor the attempt that armed it continues instead.
 void Receiver::rearm_descriptor() {
   if (watcher_ != nullptr) return;
   connection_.arm(Bell::data);
@@ -326,7 +327,7 @@ void Receiver::look_for_death(bool always) {
   if (connection_.peer_gone()) connection_state_.gone.store(true, std::memory_order_release);  // GONE
 }
 
-/// A death makes the descriptor readable for good, and the attempt that it asks for must return the reason.
+/// A death makes the descriptor readable for good, so the attempt that follows must return the reason.
 void Receiver::look_when_armed() {
   if (connection_state_.gone.load(std::memory_order_relaxed)) return;
   if (connection_.peer_gone_when_armed(Bell::data)) {

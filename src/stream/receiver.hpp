@@ -21,7 +21,7 @@ namespace wherry::stream {
 
 class Receiver {
  public:
-  /// @param capacity          of the own ring, which fills the segment behind its page
+  /// @param capacity          of this side's ring, which fills the segment behind its page
   /// @param connection_state  shared by both directions
   Receiver(fabric::Connection& connection, std::size_t capacity, ConnectionState& connection_state,
            layout::StatisticsRecord& counters);
@@ -29,46 +29,47 @@ class Receiver {
   [[nodiscard]] Result try_receive(std::span<const iovec> buffers);
   [[nodiscard]] Result receive(std::span<const iovec> buffers, fabric::Deadline deadline);
   [[nodiscard]] Result receive_all(std::span<std::byte> buffer, fabric::Deadline deadline);
-  /// Fills `buffer` from bytes that are known to have arrived. False if they do not suffice, `buffer` is empty or the
-  /// stream was cancelled; nothing was moved then.
+  /// Fills `buffer` from bytes known to have arrived. False, and nothing was moved: they do not suffice, `buffer` is
+  /// empty or the stream was cancelled.
   [[nodiscard]] bool receive_at_once(std::span<std::byte> buffer);
   ConstRegions peek(std::size_t want);
   [[nodiscard]] Result consume(std::size_t bytes);
   [[nodiscard]] Result wait_readable(fabric::Deadline deadline);
-  /// The same with receive coalescing (receive_coalescing.hpp): for a call that finds the ring empty and takes all that
-  /// comes.
+  /// The same with receive coalescing (receive_coalescing.hpp): for a caller that found the ring empty and takes
+  /// everything that comes.
   [[nodiscard]] Result wait_for_more(fabric::Deadline deadline);
-  /// The same without waiting: would_block, after all that try_receive does then.
+  /// The same without waiting: would_block if nothing has come. Returns credit and checks for a death, as try_receive
+  /// does.
   [[nodiscard]] Result try_readable();
   /// Tells the sender that nothing more will be received.
   void close();
   int descriptor();
   int event_descriptor();
 
-  // For a watcher: it alone arms the bell and silences it, but for a blocking call that sleeps on it ----------------
-  /// Null ends the watching; call `take_bell_back` then.
+  // For a watcher: only the watcher arms and silences the bell, except for a blocking call that sleeps on it ----------
+  /// Sets the watcher. After setting it to null, call `take_bell_back`.
   void watch(Watcher* watcher) { watcher_ = watcher; }
   [[nodiscard]] Watcher* watcher() const { return watcher_; }
   void take_bell_back();
-  /// As `state` says: without a system call.
+  /// Returns state(), without a system call.
   [[nodiscard]] Result look() { return state(); }
-  /// Returns the credit owed and arms the bell. False: something can be received, and the bell is not armed.
+  /// Returns the owed credit and arms the bell. False: something can be received, and the bell is not armed.
   bool arm_bell();
   [[nodiscard]] bool is_mapped() const { return remote_ != nullptr; }
-  /// On a put fabric: does what is due (Connection::progress). False: to look again and again gains nothing.
+  /// On a put fabric: makes progress (Connection::progress). False: polling gains nothing.
   [[nodiscard]] bool progress() {
     connection_.progress(fabric::Bell::data);
     return connection_.progresses();
   }
   void end_progress() { connection_.end_progress(fabric::Bell::data); }
-  /// After the bell rang: silences it, and finds out whether a death rang it.
+  /// Call it after the bell rang: silences it, and checks whether a death rang it.
   void on_bell();
 
   [[nodiscard]] std::size_t capacity() const { return consumer_.capacity(); }
   [[nodiscard]] bool cancelled() const { return connection_state_.cancelled.load(std::memory_order_relaxed); }
 
  private:
-  /// moved (and how many bytes wait), would_block, end or failed, without a system call.
+  /// Returns moved (how many bytes wait), would_block, end or failed, without a system call.
   [[nodiscard]] Result state();
   template <class Ready>
   bool look_for_bytes(Ready&& ready, fabric::Deadline deadline) {
@@ -97,8 +98,8 @@ class Receiver {
   ReceiveCoalescing coalescing_;
   SplitReceiver split_;
   std::size_t shown_ = 0;
-  bool polled_ = false;        ///< a descriptor was asked for
-  bool event_polled_ = false;  ///< it tells only of what comes after an attempt that would block
+  bool polled_ = false;        ///< the program uses a descriptor
+  bool event_polled_ = false;  ///< an event descriptor: signals only what comes after an attempt that would block
   Watcher* watcher_ = nullptr;
   SteadyClock::time_point next_look_{};
 };

@@ -20,16 +20,16 @@ using statistics::bump;
 using statistics::set;
 
 /// Publishing in pieces lets the receiver copy out one piece while the next is copied in; a piece stays in the cache
-/// between the two. 16 to 64 KiB measure best with rings of 256 KiB to 4 MiB; small rings are kept in four pieces.
+/// between the two. 16 to 64 KiB measure best with rings of 256 KiB to 4 MiB. Small rings are divided into four pieces.
 constexpr std::size_t kMaxPiece = std::size_t{64} << 10;
 
-/// Interval of the liveness check in a sender that never sleeps. It is a system call, so not made per message.
+/// Interval of the liveness check in a sender that never sleeps. It is a system call, so it is not made per message.
 constexpr std::int64_t kLookIntervalNs = 10'000'000;
 
-/// Reading the clock costs a fifth of a small message, so in a dense flow it is read once in so many publications.
+/// Reading the clock costs a fifth of a small message, so in a dense flow it is read once per this many publications.
 constexpr std::uint32_t kMostPublicationsPerClock = 16;
 
-/// The time of the last tick, a few milliseconds old at most. Reading it takes a few nanoseconds.
+/// Returns the time of the last tick, at most a few milliseconds old. Takes a few nanoseconds.
 std::int64_t coarse_ns() {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
@@ -87,8 +87,8 @@ Result Sender::try_send(std::span<const iovec> buffers) {
   return wanted == 0 ? Result::moved(0) : Result::blocked();
 }
 
-/// Moves as much as there is space for, about one ring at most: with a receiver as fast as this side the loop would
-/// run past the deadline of a long send. Never blocks.
+/// Moves as much as there is space for, at most about one ring: with a receiver as fast as this side the loop would
+/// exceed the deadline of a long send. Never blocks.
 Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& copied) {
   if (const int error = obstacle(); error != 0) return Result::failure(error, copied);
   reserved_ = 0;
@@ -96,7 +96,7 @@ Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& cop
   bool taken = true;
   for (const iovec& buffer : buffers) {
     auto rest = bytes_of(buffer);
-    // A death that is noticed on the way stops the copying; what was published before counts as sent.
+    // A death noticed meanwhile stops the copying. Bytes published before count as sent.
     while (!rest.empty() && copied < producer_.capacity() && !connection_state_.gone.load(std::memory_order_relaxed)) {
       const std::size_t n = producer_.copy_in(rest.first(std::min(rest.size(), piece_ - unpublished)), unpublished);
       if (n == 0) break;
@@ -138,7 +138,7 @@ bool Sender::publish(std::size_t bytes) {
   return true;
 }
 
-/// On put fabrics: carries bytes over, and the tail behind them.
+/// Put fabrics only: puts bytes, and the tail after them.
 bool Sender::put_range(std::uint64_t from, std::size_t bytes) {
   const Regions regions = producer_.view().at(from, bytes);
   const auto place = static_cast<std::size_t>(regions.first.data() - staging_);
@@ -171,11 +171,12 @@ void Sender::look_for_death() {
   if (connection_.peer_gone()) connection_state_.gone.store(true, std::memory_order_release);  // GONE
 }
 
-/// One publication. To publish the first 2 to 16 KiB early takes 6 % off the time of 64 KiB one way, and a third off
-/// their rate where the two cores have no cache in common (AMD, family 26).
+/// Publishes once. Publishing the first 2 to 16 KiB early takes 6 % off the one-way time of 64 KiB messages. But it
+/// takes a third off their rate where the two cores share no cache (AMD, family 26).
 bool Sender::send_at_once(std::span<const std::byte> bytes) {
   if (remote_ == nullptr || bytes.empty() || bytes.size() > piece_ || obstacle() != 0) return false;
-  if (producer_.copy_in(bytes) != bytes.size()) return false;  // What was copied in is not published, and overwritten.
+  if (producer_.copy_in(bytes) != bytes.size())
+    return false;  // The copied bytes are not published, and will be overwritten.
   reserved_ = 0;
   return publish(bytes.size());
 }
@@ -187,7 +188,8 @@ Result Sender::send(std::span<const iovec> buffers, fabric::Deadline deadline) {
 }
 
 Result Sender::send_over_ring(std::span<const iovec> buffers, fabric::Deadline deadline) {
-  // What fits goes out together: a header and its payload are one publication, and wake the receiver once.
+  // Everything that fits is published together: a header and its payload are one publication, and wake the receiver
+  // once.
   std::size_t total = 0;
   const Result at_once = copy_and_publish(buffers, total);
   if (at_once.failed()) return at_once;
@@ -204,7 +206,7 @@ Result Sender::send_over_ring(std::span<const iovec> buffers, fabric::Deadline d
   return Result::moved(total);
 }
 
-/// Sends what found no space at once.
+/// Sends the bytes that found no space at once.
 Result Sender::send_rest(std::span<const std::byte> bytes, fabric::Deadline deadline) {
   std::size_t sent = 0;
   while (sent < bytes.size()) {

@@ -2,8 +2,8 @@
 // The sending half of a stream: the producer of the ring in the peer's memory. Used by one thread at a time.
 //
 // On a load/store fabric the producer writes the peer's ring itself. On a put fabric it writes a buffer of the same
-// size on this side, the staging ring, whose bytes are put to the same place in the peer's. A place in it is written
-// again only when the peer's head has passed it, so its put is complete: no completion has to be waited for.
+// size on this side, the staging ring. Bytes are put from there to the same place in the peer's ring. A place is
+// overwritten only after the peer's head has passed it. Its put is complete by then, so no completion is waited for.
 #pragma once
 
 #include <cstddef>
@@ -31,20 +31,20 @@ inline std::span<const std::byte> bytes_of(const iovec& buffer) {
 
 class Sender {
  public:
-  /// @param capacity          of the peer's ring, checked
+  /// @param capacity          of the peer's ring, already checked
   /// @param connection_state  shared by both directions
   Sender(fabric::Connection& connection, std::size_t capacity, ConnectionState& connection_state,
          layout::StatisticsRecord& counters);
 
   [[nodiscard]] Result try_send(std::span<const iovec> buffers);
-  /// One buffer that there is space for in a ring that is mapped, as most are: one copy, one publication. False:
-  /// nothing was sent, it has to go the long way.
+  /// Fast path: one buffer that fits a mapped ring now, with one copy and one publication. False: nothing was sent, use
+  /// send().
   [[nodiscard]] bool send_at_once(std::span<const std::byte> bytes);
   [[nodiscard]] Result send(std::span<const iovec> buffers, fabric::Deadline deadline);
   Regions reserve(std::size_t want);
   [[nodiscard]] Result commit(std::size_t bytes);
   [[nodiscard]] Result wait_writable(std::size_t bytes, fabric::Deadline deadline);
-  /// The same without waiting: would_block, and the descriptor becomes readable when there is so much space.
+  /// The same without waiting: on would_block the descriptor becomes readable once there is that much space.
   [[nodiscard]] Result try_writable(std::size_t bytes);
   [[nodiscard]] Result finish();
   [[nodiscard]] Result limit_unread(std::size_t bytes);
@@ -55,7 +55,7 @@ class Sender {
   [[nodiscard]] std::size_t capacity() const { return producer_.capacity(); }
 
  private:
-  /// Why nothing may be sent any more: an errno value, or 0.
+  /// Returns why nothing can be sent any more: an errno value, or 0.
   int obstacle();
   [[nodiscard]] Result send_rest(std::span<const std::byte> bytes, fabric::Deadline deadline);
   [[nodiscard]] Result send_over_ring(std::span<const iovec> buffers, fabric::Deadline deadline);
@@ -85,27 +85,27 @@ class Sender {
   fabric::Connection& connection_;
   const layout::StreamPage& own_page_;
   std::byte* remote_;             ///< the peer's segment, null on put fabrics
-  std::byte* staging_ = nullptr;  ///< on put fabrics only: staging_memory_
+  std::byte* staging_ = nullptr;  ///< put fabrics only: points into staging_memory_
   ring::Producer producer_;
-  FirstLap first_lap_;  ///< on put fabrics of none
+  FirstLap first_lap_;  ///< without a ring on put fabrics
   ConnectionState& connection_state_;
   layout::StatisticsRecord& counters_;
   SpinBudget spin_;
   SplitSender split_;
-  std::optional<SplitChoice> choice_;  ///< none: all that may be split is
-  std::size_t piece_;                  ///< bytes that are published at once, at most
+  std::optional<SplitChoice> choice_;  ///< none: everything that may be split is split
+  std::size_t piece_;                  ///< most bytes published at once
   std::size_t reserved_ = 0;
-  std::size_t wanted_ = 1;  ///< space that the descriptor is to tell of
+  std::size_t wanted_ = 1;  ///< space at which the descriptor becomes readable
   bool finished_ = false;
-  bool short_ = false;             ///< the last try_send did not take everything
-  bool polled_ = false;            ///< a descriptor was asked for
-  bool event_polled_ = false;      ///< it tells only of what comes after an attempt that would block
-  bool descriptor_armed_ = false;  ///< the peer may ring it, or has
+  bool short_ = false;             ///< the last attempt found too little space
+  bool polled_ = false;            ///< the program uses a descriptor
+  bool event_polled_ = false;      ///< an event descriptor: signals only what comes after an attempt that would block
+  bool descriptor_armed_ = false;  ///< the peer may ring it, or has rung it
   bool rang_self_ = false;         ///< this side has rung it
   std::int64_t next_look_ns_ = 0;
-  std::int64_t seen_ns_ = 0;        ///< the clock when it was last looked at
-  std::uint32_t publications_ = 0;  ///< since then
-  std::uint32_t clock_each_ = 1;    ///< so many publications
+  std::int64_t seen_ns_ = 0;        ///< the clock when it was last read
+  std::uint32_t publications_ = 0;  ///< publications since then
+  std::uint32_t clock_each_ = 1;    ///< the clock is read once per this many publications
   std::shared_ptr<std::byte[]> staging_memory_;
 };
 

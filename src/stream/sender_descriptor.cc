@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The send descriptor's rule: once an attempt found too little space the bell for space is armed, or ringing.
+// Rule of the send descriptor: after an attempt found too little space, the space bell is armed or ringing.
 #include <utility>
 
 #include "stream/sender.hpp"
@@ -12,7 +12,7 @@ int Sender::descriptor() {
   const int fd = connection_.descriptor(Bell::space);
   if (!polled_) {
     polled_ = true;
-    if (short_) (void)rearm_descriptor();  // The attempt that asks for space came before the descriptor it is to ring.
+    if (short_) (void)rearm_descriptor();  // The attempt that found no space came before the descriptor was requested.
   }
   return fd;
 }
@@ -31,8 +31,8 @@ void Sender::raise_descriptor() {
   connection_.notify_self(Bell::space);
 }
 
-/// The receiver's descriptor rule for space: armed, or ringing. True: there is space now, of which an event descriptor
-/// will not tell.
+/// Keeps the rule for space: the bell is armed or ringing. True: there is space now, which an event descriptor does not
+/// signal.
 bool Sender::rearm_descriptor() {
   connection_.arm(Bell::space);
   descriptor_armed_ = true;
@@ -42,9 +42,9 @@ bool Sender::rearm_descriptor() {
   return may_go_on && event_polled_;
 }
 
-/// A descriptor that rang is silenced by the attempt it asked for, whatever comes of it; one that cannot have rung
-/// costs no system call. When this side rang it, the peer may ring it still. An attempt to send nothing silences it
-/// `always`: a ring from an earlier sleep may come late, and a program with nothing to send must not be woken for ever.
+/// Silences the descriptor before an attempt, whatever its result. A descriptor that cannot have rung costs no system
+/// call. If this side rang it, the peer may still ring it. An attempt to send nothing silences it `always`: a ring from
+/// an earlier sleep may come late, and must not wake a program with nothing to send for ever.
 void Sender::silence_descriptor(bool always) {
   if (!descriptor_armed_ && !rang_self_ && !always) return;
   if (connection_.silence(Bell::space) && !std::exchange(rang_self_, false)) descriptor_armed_ = false;

@@ -40,7 +40,7 @@ bool Sender::is_to_be_split(const iovec& buffer) const {
   return split_.wants(buffer.iov_len) && (!choice_ || choice_->way(buffer.iov_len) == SplitChoice::Way::split);
 }
 
-/// Sends consecutive buffers one way and reports to the split choice what the largest of them took.
+/// Sends consecutive buffers one way, and reports to the split choice how long the largest of them took.
 Result Sender::send_run(std::span<const iovec> run, bool split) {
   using Way = SplitChoice::Way;
   const std::uint64_t began = monotonic_ns();

@@ -18,15 +18,15 @@ namespace wherry {
 namespace stream {
 namespace {
 
-/// What a stream reads once it is connected must be valid before: an error then would cost both sides the connection.
+/// Checks settings that a stream reads once it is connected: an error then would cost both sides the connection.
 void check_configuration() {
   for (const auto key : {config::Key::spin, config::Key::statistics, config::Key::connect_timeout, config::Key::split})
     config::check(key);
-  // Chosen here, not by the first copy: that may be in a forked child, or in a signal handler.
+  // Chosen here, not by the first copy, which may run in a forked child or in a signal handler.
   (void)arch::shared_copy();
 }
 
-/// The capacity of this side's ring is what the options ask for, else the configured one, rounded.
+/// The capacity of this side's ring: from the options, else from the configuration, rounded.
 Rings rings_of(const StreamOptions& options) {
   const auto configured = [](config::Key key) { return config::number(key, ring::kMinCapacity, ring::kMaxCapacity); };
   const std::size_t own = options.ring_bytes != 0 ? options.ring_bytes : configured(config::Key::ring);
@@ -59,8 +59,8 @@ class Listener::Impl {
       statistics::bump(counters_->receives);
       return stream;
     } catch (const Error& error) {
-      // A connector that speaks something else is dropped. The next may be good; but they may be many, and the
-      // descriptor stays readable for them.
+      // A peer that is no stream is dropped. The next may be one; but there may be many, and the descriptor stays
+      // readable for them.
       if (error.code().value() != EPROTO) throw;
       log::write(log::Level::info, std::string("dropped a connector: ") + error.what());
       return std::nullopt;
@@ -80,7 +80,7 @@ namespace {
 
 const Address kNowhere{};
 
-/// What a handle holds; throws if that is nothing.
+/// Returns what a handle holds. Throws Error(EBADF) if it is empty.
 template <class Impl>
 Impl& held(const std::unique_ptr<Impl>& impl, const char* operation, const char* advice) {
   if (impl == nullptr) throw Error(EBADF, operation, "", advice);
@@ -114,7 +114,7 @@ Stream Listener::accept(Timeout timeout) {
 namespace stream {
 namespace {
 
-/// Where a stream is to be connected to, and what with.
+/// Target of a connect: the address, its fabric, and the rings to offer.
 class Target {
  public:
   Target(std::string_view text, const StreamOptions& options)

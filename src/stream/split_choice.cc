@@ -8,27 +8,27 @@
 namespace wherry::stream {
 namespace {
 
-/// What makes a sample: so much takes 200 us and more. And several times what a ring holds.
+/// Least size of a sample: this many bytes, which take 200 us or more, and this many rings.
 constexpr std::uint64_t kSampleBytes = std::uint64_t{8} << 20;
 constexpr std::uint64_t kSampleRings = 4;
 constexpr std::uint64_t kLeastMessages = 2;
 
-/// A message of this size, or of so many rings, is a sample by itself: what a ring holds of the one before it no longer
-/// counts.
+/// A message of at least this size, and of this many rings, is a sample by itself: the bytes of the message before it
+/// that the ring holds no longer matter.
 constexpr std::uint64_t kHuge = std::uint64_t{64} << 20;
 constexpr std::uint64_t kHugeRings = 16;
 
-/// Of a trial; the best counts. The first may meet pages that the ring has not had before.
+/// Samples of a trial, of which the best counts. The first may touch new pages of the ring.
 constexpr int kSamplesOfTrial = 2;
 
-/// How much of all classes a trial of one may meanwhile take along.
+/// A trial may last this many times its own bytes, counting all classes.
 constexpr std::uint64_t kMostTakenAlong = 8;
 
-/// One byte in a hundred, at most, is sent for a trial.
+/// At most one byte in a hundred is sent in a trial.
 constexpr std::uint64_t kBetweenTrials = 100;
 constexpr std::uint8_t kLongestInterval = 16;
 
-/// The other way must be faster by so much.
+/// The other way must cost less than this fraction.
 constexpr float kHysteresis = 0.9F;
 
 SplitChoice::Way other(SplitChoice::Way way) {
@@ -50,7 +50,7 @@ std::uint64_t SplitChoice::messages_of_sample(std::size_t bytes) const {
 }
 
 std::uint64_t SplitChoice::messages_of_trial(std::size_t bytes) const {
-  // Where the receiver does not split, none is a sample.
+  // Bounds the trial: if the receiver does not split, no message becomes a sample.
   return huge(bytes) ? 1 : kSamplesOfTrial * messages_of_sample(bytes) + ring_ / bytes + 2;
 }
 
@@ -69,12 +69,14 @@ void SplitChoice::went(Way way, std::size_t bytes, std::int64_t began_ns, std::i
   size.bytes_to_go -= std::min<std::uint64_t>(size.bytes_to_go, bytes);
   if (size.bytes_to_go != 0) return;
   trial_ = &size;
-  // Sizes that take turns and go different ways are no samples for each other: all go home first.
+  // If sizes alternate and go different ways, none becomes a sample. So if the home cost is unknown, all classes first
+  // go this one's home way.
   const bool known = size.cost[static_cast<std::size_t>(size.home)] != 0;
   begin_trial(known ? other(size.home) : size.home, bytes);
 }
 
-/// True: that made a sample. Fast down, slowly up: one during which something else ran says little.
+/// Adds a message to the sample. True: the sample is complete. The cost follows faster samples at once and slower ones
+/// by a quarter: something else may have run during a slow one.
 bool SplitChoice::add_to_sample(SizeClass& size, Way way, std::size_t bytes, std::int64_t ns) const {
   size.ns += ns;
   size.bytes += bytes;
@@ -98,7 +100,7 @@ void SplitChoice::begin_trial(Way way, std::size_t bytes) {
   for (SizeClass& any : classes_) any.ns = 0, any.bytes = 0;
 }
 
-/// A message during a trial. `ns`: 0 if it does not count.
+/// Records a message during a trial. `ns`: 0 if it does not count.
 void SplitChoice::tried(SizeClass& size, Way way, std::size_t bytes, std::int64_t ns) {
   if (trial_filling_ != 0) {
     trial_filling_ -= std::min<std::uint64_t>(trial_filling_, bytes);

@@ -13,17 +13,17 @@ using Way = SplitChoice::Way;
 constexpr std::size_t kKiB = 1024;
 constexpr std::size_t kMiB = 1024 * kKiB;
 
-/// ns a byte.
+/// In ns per byte.
 struct Costs {
   double split, copy_in, copy_out;
 };
 
-/// Both sides of a stream on some machine, and a ring that fills where the receiver is the slower one.
+/// Models both sides of a stream on a machine, and a ring that fills if the receiver is the slower one.
 class Machine {
  public:
   explicit Machine(Costs costs, std::size_t ring = 2 * kMiB) : costs_(costs), ring_(ring), choice_(ring) {}
 
-  /// Sends one as the choice wants, or over the ring where the receiver does not split. Returns the way wanted.
+  /// Sends a message as the choice wants, or over the ring if the receiver does not split. Returns the wanted way.
   Way send(std::size_t bytes) {
     const Way wanted = choice_.way(bytes);
     const Way went = splits_ ? wanted : Way::ring;
@@ -33,7 +33,7 @@ class Machine {
     drain(pause_);
     return wanted;
   }
-  /// The share of those many bytes that was wanted to go this way.
+  /// Returns the fraction of those bytes that was wanted to go this way.
   double share(Way way, std::size_t bytes, std::uint64_t total) {
     std::uint64_t there = 0;
     for (std::uint64_t sent = 0; sent < total; sent += bytes) there += send(bytes) == way ? bytes : 0;

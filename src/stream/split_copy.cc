@@ -21,19 +21,19 @@ using layout::StreamPage;
 constexpr std::size_t kSmallestPiece = std::size_t{128} << 10;
 constexpr std::size_t kLargestPiece = std::size_t{1} << 20;
 
-/// How long a cancelled call waits for the peer's last piece, so that the caller's buffer is no longer written to when
-/// it returns. The peer needs some microseconds, unless it stands still.
+/// How long a cancelled call waits for the peer's last piece, so that nothing writes to the caller's buffer after it
+/// returns. The peer needs some microseconds, unless it is stopped.
 constexpr std::chrono::seconds kSplitPeerTimeout{1};
 
 /// Looks for an invitation before a large send: about 4 us, as long as a piece of the ring takes to copy.
 constexpr int kInvitationLooks = 300;
 
-/// More pieces than any transfer has.
+/// Larger than the number of pieces of any transfer.
 constexpr std::uint64_t kAllTaken = UINT64_MAX / 2;
 
-/// A quarter of the message: two pieces for each side, or more for the side that is early. Of more than a megabyte an
-/// eighth, since the last piece keeps the other side waiting. Each piece costs about a microsecond of system call
-/// (256 KiB at 31 GB/s in two pieces, at 22 in eight).
+/// A quarter of the message: two pieces for each side, or more for the side that is early. An eighth if the message
+/// exceeds a megabyte, since the last piece keeps the other side waiting. Each piece costs about a microsecond of
+/// system call (256 KiB: 31 GB/s in two pieces, 22 in eight).
 std::size_t piece_of(std::size_t bytes) {
   constexpr std::size_t kPage = 4096;
   constexpr std::size_t kLittle = std::size_t{256} << 10;
@@ -57,7 +57,8 @@ SplitEnd::SplitEnd(fabric::Connection& connection, SplitWords* words, Connection
 bool SplitEnd::begin(std::uint64_t seen, SplitDeal state) {
   const std::uint64_t next = seen - seen % 4 + 4 + static_cast<std::uint64_t>(state);
   const std::uint64_t taken = words_->pieces_taken.load(std::memory_order_relaxed);
-  // SPLIT-DEAL: the invitation or the offer, unless the peer's was first; pairs with the acquire loads of the word.
+  // SPLIT-DEAL: publishes the invitation or offer, unless the peer's was first; pairs with the acquire loads of the
+  // word.
   if (!words_->deal.compare_exchange_strong(seen, next, std::memory_order_acq_rel)) return false;
   number_ = next / 4;
   base_ = taken;
@@ -67,7 +68,7 @@ bool SplitEnd::begin(std::uint64_t seen, SplitDeal state) {
 bool SplitEnd::accept(std::uint64_t seen) {
   const std::uint64_t accepted = seen - seen % 4 + static_cast<std::uint64_t>(SplitDeal::accepted);
   const std::uint64_t taken = words_->pieces_taken.load(std::memory_order_relaxed);
-  // SPLIT-DEAL: unless the peer has withdrawn; pairs with the acquire loads of the word.
+  // SPLIT-DEAL: accepts unless the peer has withdrawn; pairs with the acquire loads of the word.
   if (!words_->deal.compare_exchange_strong(seen, accepted, std::memory_order_acq_rel)) return false;
   number_ = accepted / 4;
   base_ = taken;
@@ -77,16 +78,16 @@ bool SplitEnd::accept(std::uint64_t seen) {
 /// Withdraws this side's invitation or offer. False: the peer has accepted it.
 bool SplitEnd::close(SplitDeal state) {
   std::uint64_t expected = deal(state);
-  // SPLIT-DEAL: withdrawn, unless the peer's acceptance was first.
+  // SPLIT-DEAL: withdraws unless the peer has accepted first.
   if (words_->deal.compare_exchange_strong(expected, deal(SplitDeal::closed), std::memory_order_acq_rel)) return true;
   if (expected == deal(SplitDeal::accepted)) return false;
-  disable();  // Only a peer that breaks the protocol writes any other state.
+  disable();  // only a peer that breaks the protocol writes another state
   return true;
 }
 
-/// The sender works from the front and the receiver from the back, so that each side's cache holds the lines that it
-/// copied of the message before, in the same buffers. `pieces_taken` counts the pieces of both: the two have met once
-/// it has grown by the number of pieces.
+/// The sender copies from the front and the receiver from the back. So each side's cache holds the lines that it copied
+/// of the message before, in the same buffers. `pieces_taken` counts the pieces of both: all are taken once it has
+/// grown by the number of pieces.
 template <class CopyPiece>
 SplitEnd::Share SplitEnd::copy_pieces(std::size_t bytes, From from, CopyPiece&& copy) {
   const std::size_t piece = piece_of(bytes);
@@ -109,13 +110,13 @@ SplitEnd::Share SplitEnd::stop() {
 
 SplitEnd::Outcome SplitEnd::finish(layout::Word& own, const layout::Word& peers, Share share, Bell own_bell) {
   const bool refused = share == Share::refused;
-  // SPLIT-DONE release: the pieces this side copied; pairs with the acquire loads of the peer.
+  // SPLIT-DONE release: the pieces that this side copied; pairs with the acquire loads of the peer.
   own.store(ending(refused ? SplitEnding::refused : SplitEnding::part), std::memory_order_release);
   connection_.announce(own_bell == Bell::data ? Bell::space : Bell::data);
   const bool lost = !await(peers, own_bell);
   const bool peer_refused = peers.load(std::memory_order_acquire) == ending(SplitEnding::refused);  // SPLIT-DONE
   if (!lost && !refused && !peer_refused) return Outcome::copied;
-  // Also when lost: a peer that goes on later would take pieces of the next transfer for pieces of this one.
+  // Also if lost: a peer that continues later would count pieces of the next transfer as pieces of this one.
   disable();
   return lost ? Outcome::lost : Outcome::refused;
 }
@@ -150,14 +151,15 @@ void SplitReceiver::invite(std::uint64_t head, std::span<std::byte> buffer) {
   const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
   const SplitDeal state = state_of(seen);
   if (state == SplitDeal::offered) return;
-  if (state != SplitDeal::closed && seen != deal(SplitDeal::accepted)) return disable();  // No honest peer wrote that.
+  if (state != SplitDeal::closed && seen != deal(SplitDeal::accepted))
+    return disable();  // only a hostile peer writes that
   if (state == SplitDeal::accepted && !has_finished(words_->sender_finished)) return;
   words_->invited_position.store(head, std::memory_order_relaxed);
   words_->invited_address.store(reinterpret_cast<std::uint64_t>(buffer.data()), std::memory_order_relaxed);
   words_->invited_bytes.store(buffer.size(), std::memory_order_relaxed);
   open_ = begin(seen, SplitDeal::open);
   by_offer_ = false;
-  if (open_) connection_.announce(Bell::space);  // The sender may sleep in over_offer().
+  if (open_) connection_.announce(Bell::space);  // the sender may sleep in over_offer()
 }
 
 bool SplitReceiver::agreed() const {
@@ -181,7 +183,7 @@ bool SplitReceiver::accept_offer(std::span<std::byte> buffer) {
   if (!accept(seen)) return false;
   open_ = true;
   by_offer_ = true;
-  connection_.announce(Bell::space);  // The sender may wake up in time to copy its part.
+  connection_.announce(Bell::space);  // the sender may wake up in time to copy its part
   return true;
 }
 
@@ -220,8 +222,8 @@ Result SplitReceiver::take(std::span<std::byte> buffer, std::uint64_t address) {
   return Result::moved(outcome == Outcome::copied ? buffer.size() : 0);
 }
 
-/// Returns whether the pieces just read are what the sender offered: the sender had not given up before the last piece
-/// was read (its buffer would be the program's again), and no other process had taken over its number.
+/// Whether the pieces just read are what the sender offered. The sender must not have given up before the last piece
+/// was read: its buffer would belong to the program again. And no other process may have taken over its process number.
 bool SplitReceiver::undisturbed() {
   return words_->sender_finished.load(std::memory_order_acquire) != ending(SplitEnding::refused) &&  // SPLIT-DONE
          private_memory_->recognise();
@@ -235,7 +237,8 @@ void SplitReceiver::abandon() {
 SplitSender::SplitSender(fabric::Connection& connection, ConnectionState& connection_state)
     : SplitEnd(connection, words_in(connection.map()), connection_state) {}
 
-/// All values are the peer's and unchecked: an address in the peer's own memory, and a range that is only compared.
+/// The values come from the peer and are not checked: the address is in the peer's own memory, and the range is only
+/// compared.
 SplitSender::Invitation SplitSender::invitation(std::uint64_t tail) const {
   // SPLIT-DEAL acquire: pairs with the release in SplitReceiver::invite.
   const std::uint64_t deal = words_->deal.load(std::memory_order_acquire);
@@ -272,7 +275,7 @@ void SplitSender::show(std::uint64_t tail, std::span<const std::byte> bytes) {
   words_->offered_bytes.store(bytes.size(), std::memory_order_relaxed);
 }
 
-/// Copies its part of an accepted deal.
+/// Copies this side's part of an accepted deal.
 Result SplitSender::copy(std::uint64_t address, std::span<const std::byte> bytes) {
   expects_invitation_ = true;
   if (splits_to_go_ > 0) --splits_to_go_;
@@ -281,7 +284,7 @@ Result SplitSender::copy(std::uint64_t address, std::span<const std::byte> bytes
     words_->sender_finished.store(ending(SplitEnding::part),
                                   std::memory_order_release);  // SPLIT-DONE: the next may begin
   } else {
-    // Checked while the receiver copies already: the memory written to must be the peer's, not that of a later process
+    // Checked while the receiver already copies: the memory written to must belong to the peer, not to a later process
     // with its number.
     const bool recognised = private_memory_->recognise();
     const Share share =
@@ -295,14 +298,15 @@ Result SplitSender::copy(std::uint64_t address, std::span<const std::byte> bytes
   return Result::failure(connection_state_.cancelled.load(std::memory_order_relaxed) ? ECANCELED : EPIPE);
 }
 
-/// True if the receiver has copied every piece: the bytes count as received, even if this side has given up meanwhile.
+/// Whether the receiver has copied every piece. The bytes then count as received, even if this side has given up
+/// meanwhile.
 bool SplitSender::all_taken() const {
   return words_->receiver_finished.load(std::memory_order_acquire) == ending(SplitEnding::all);  // SPLIT-DONE
 }
 
 void SplitSender::offer(std::uint64_t tail, std::span<const std::byte> bytes) {
   const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
-  // A deal that this side has finished, and the receiver too: finish() waited for both.
+  // An accepted deal of this side is finished on both sides: finish() waited for both.
   const bool over = state_of(seen) == SplitDeal::closed || seen == deal(SplitDeal::accepted);
   if (!over || !reaches_peer()) return;
   show(tail, bytes);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Large transfers between the buffers of two blocked calls, past the ring: both sides copy disjoint pieces at once,
-// each with one kernel copy, so that two cores work on one message and every byte is copied once. May include: base,
-// arch, layout, fabric.
+// Split: transfers large messages between the buffers of two blocked calls, past the ring. Both sides copy disjoint
+// pieces at once, each with one kernel copy. So two cores work on one message, and every byte is copied once.
 //
-// Either side begins. A receiver that waits invites, and a sender that is awake accepts:
+// May include: base, arch, layout, fabric.
+//
+// Either side begins. A waiting receiver invites, and a running sender accepts:
 //
 //   receiver                                         sender
 //   invite: "byte `position` of the ring and what        (sends over the ring what finds no invitation)
@@ -12,7 +13,8 @@
 //        |                                             "at my position, so many bytes at `address`";
 //        |                                             deal: accepted (compare-exchange), announce
 //
-// A sender that would sleep until the receiver comes offers, so that the receiver need not wait until it runs again:
+// A sender that would sleep until the receiver comes makes an offer, so that the receiver need not wait until the
+// sender runs again:
 //
 //   receiver                                         sender
 //        |                                           offer: "at my position, so many bytes at `address`";
@@ -25,13 +27,13 @@
 //   empties the ring up to the offer's position          |
 //   both: take the next piece (`pieces_taken`), copy it, until none is left; then say finished, and wait for the other
 //
-// The positions of the ring do not count these bytes. A receiver that has taken every piece of an offer does not wait
-// for the sender, which may not even have woken up; but the next deal waits until the sender has said finished. If the
-// kernel refuses one side a piece, it says so with its finished word, and the whole transfer is void for both: it goes
-// over the ring instead, and so does all that follows. An invitation or an offer that has waited too long is withdrawn
-// (compare-exchange); once accepted it is kept. `pieces_taken` is never reset: each side reads it before the deal is
-// accepted, when no piece can be taken, and counts from there.
-// Only calls without a timeout take part: a call could not return in time while its peer stands still in mid-copy.
+// The ring's positions do not count these bytes. A receiver that has taken every piece of an offer does not wait for
+// the sender, which may not even have woken up; but the next deal waits for the sender's finished word. If the kernel
+// refuses one side a piece, that side's finished word says so, and the whole transfer is void for both. Its bytes go
+// over the ring instead, and so does everything that follows. An invitation or an offer that has waited too long is
+// withdrawn (compare-exchange); once accepted it is kept. `pieces_taken` is never reset. Each side reads it before the
+// deal is accepted, when no piece can be taken, and counts from there. Only calls without a timeout take part: a call
+// could not return in time if its peer stopped in the middle of a copy.
 #pragma once
 
 #include <algorithm>
@@ -49,21 +51,21 @@
 
 namespace wherry::stream {
 
-/// What the two ends have in common.
+/// The common base of both ends.
 class SplitEnd {
  public:
-  /// False: all goes over the ring.
+  /// Whether a buffer of `bytes` is large enough to split.
   [[nodiscard]] bool wants(std::size_t bytes) const { return threshold_ != 0 && bytes >= threshold_; }
-  /// The same for the rest of such a buffer, from half the size on: if the message began over the ring because one side
-  /// was late, both can still split its rest, and are in time for the next.
+  /// The same for the rest of such a buffer, from half the threshold on. If a message began over the ring because one
+  /// side was late, both can still split the rest, and are in time for the next message.
   [[nodiscard]] bool wants_rest(std::size_t bytes) const { return threshold_ != 0 && bytes >= threshold_ / 2; }
 
  protected:
-  /// @param words  in the receiving side's page; null where the fabric does not map it
+  /// @param words  in the receiving side's page; null if the fabric does not map it
   SplitEnd(fabric::Connection& connection, layout::SplitWords* words, ConnectionState& connection_state);
 
   enum class Outcome : std::uint8_t { copied, refused, lost };
-  /// What this side took of a transfer.
+  /// The pieces of a transfer that this side copied.
   enum class Share : std::uint8_t { part, refused, all };
 
   /// Copies pieces of `bytes` until none is left. Refused if the kernel refuses a copy or the stream was cancelled.
@@ -91,7 +93,7 @@ class SplitEnd {
   }
   /// Compare-exchange from `seen`, whose transfer is finished on both sides. False: the peer's exchange won.
   bool begin(std::uint64_t seen, layout::SplitDeal state);
-  /// Compare-exchange of the deal `seen` to accepted; it is this side's current deal then. False: it was withdrawn.
+  /// Compare-exchange of the deal `seen` to accepted; it is then this side's current deal. False: it was withdrawn.
   bool accept(std::uint64_t seen);
   bool close(layout::SplitDeal state);
 
@@ -99,8 +101,8 @@ class SplitEnd {
   fabric::PrivateMemory* const private_memory_;  ///< null: the fabric has none, and nothing is invited or offered
   layout::SplitWords* words_;
   ConnectionState& connection_state_;
-  std::uint64_t number_ = 0;  ///< of the deal
-  std::uint64_t base_ = 0;    ///< what had been taken before it
+  std::uint64_t number_ = 0;  ///< of the current deal
+  std::uint64_t base_ = 0;    ///< pieces_taken before the current deal
 
  private:
   bool await(const layout::Word& peers, fabric::Bell bell);
@@ -113,13 +115,14 @@ class SplitReceiver : public SplitEnd {
  public:
   SplitReceiver(fabric::Connection& connection, ConnectionState& connection_state);
 
-  /// Invites the sender to put what follows the ring's byte `head` straight into `buffer`, unless that is done already,
-  /// not worth it, or not the turn: the sender has made an offer, or not yet finished with the last one.
+  /// Invites the sender to copy the bytes that follow the ring's byte `head` straight into `buffer`. Does nothing if an
+  /// invitation stands, the buffer is too small, the sender has made an offer, or the sender has not finished the last
+  /// deal.
   void invite(std::uint64_t head, std::span<std::byte> buffer);
   /// True if the sender has accepted, or offers: the ring must be emptied, then take() called.
   [[nodiscard]] bool agreed() const;
-  /// Copies its part of what is offered into `buffer`, which belongs where the ring ends, at `head`. Moved: how many
-  /// bytes, 0 if they come over the ring: it was refused, or the offer withdrawn. Failed: EPROTO, ECONNRESET,
+  /// Copies this side's part of the deal into `buffer`, which belongs at the ring's end, `head`. Moved: how many bytes;
+  /// 0 if they come over the ring, because a copy was refused or the offer was withdrawn. Failed: EPROTO, ECONNRESET,
   /// ECANCELED.
   [[nodiscard]] Result take(std::uint64_t head, std::span<std::byte> buffer);
   /// Withdraws the invitation. False: it was accepted already.
@@ -133,7 +136,7 @@ class SplitReceiver : public SplitEnd {
   [[nodiscard]] bool undisturbed();
 
   bool willing_ = false;  ///< the running call would accept an offer
-  bool open_ = false;     ///< an invitation stands, or a deal was accepted and is not taken
+  bool open_ = false;     ///< an invitation stands, or an accepted deal is not taken yet
   bool by_offer_ = false;
 };
 
@@ -141,32 +144,33 @@ class SplitSender : public SplitEnd {
  public:
   SplitSender(fabric::Connection& connection, ConnectionState& connection_state);
 
-  /// Called when a large send begins: if the last one was split, waits for the invitation as long as copying a piece
-  /// into the ring would take. A first piece sent half a microsecond too early makes the whole message go over the
-  /// ring: the receiver then empties it while the sender fills it.
+  /// Call it when a large send begins. If the last one was split, waits for the invitation as long as copying a piece
+  /// into the ring would take. A first piece sent half a microsecond too early sends the whole message over the ring:
+  /// the receiver then empties the ring while the sender fills it.
   void wait_for_invitation(std::uint64_t tail);
   /// Whether a large send may offer and sleep: the last large message was split, and recent offers were accepted. After
   /// an offer that expired 1, 3, 7 ... 63 messages must be split without one.
   [[nodiscard]] bool may_offer() const { return expects_invitation_ && splits_to_go_ == 0; }
-  /// True if there is an invitation that the byte `tail` falls into.
+  /// Whether an invitation covers the byte `tail`.
   [[nodiscard]] bool invited(std::uint64_t tail) const { return invitation(tail).bytes != 0; }
-  /// If the receiver has invited the ring's byte `tail`, hands it as much of `bytes` as it invited and returns when
-  /// both have copied. Empty: no invitation, or one that is not worth it. Moved: how many bytes, 0 if it was refused.
+  /// If an invitation covers the ring's byte `tail`, transfers as much of `bytes` as it covers, and returns when both
+  /// sides have copied. Empty: there is no invitation, or it is too small. Moved: how many bytes; 0 if a copy was
+  /// refused.
   std::optional<Result> send(std::uint64_t tail, std::span<const std::byte> bytes);
 
   /// Offers `bytes`, which follow the ring's byte `tail`, unless the receiver's invitation came first.
   void offer(std::uint64_t tail, std::span<const std::byte> bytes);
   /// True once the receiver has accepted the offer, or invited the byte `tail`.
   [[nodiscard]] bool answered(std::uint64_t tail) const;
-  /// Ends an offer that was answered or has expired: withdraws it, or copies as much as the receiver accepted.
-  /// Empty: it was not accepted. Otherwise as send().
+  /// Ends an answered or expired offer: withdraws it, or copies as much as the receiver accepted. Empty: it was not
+  /// accepted. Otherwise as send().
   std::optional<Result> conclude(std::uint64_t tail, std::span<const std::byte> bytes);
 
  private:
   struct Invitation {
-    std::uint64_t deal = 0;     ///< the word, open
-    std::uint64_t address = 0;  ///< where the byte at `tail` belongs
-    std::size_t bytes = 0;      ///< how many from there on; 0: none
+    std::uint64_t deal = 0;     ///< the deal word, in state open
+    std::uint64_t address = 0;  ///< address for the byte at `tail`
+    std::size_t bytes = 0;      ///< bytes from there on; 0: no invitation
   };
 
   [[nodiscard]] Invitation invitation(std::uint64_t tail) const;

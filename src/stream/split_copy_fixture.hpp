@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ends of a split copy over one page, with a fabric that lets a test step in between any two of their steps.
+// Both ends of a split copy over one page, with a fabric that lets a test act between any two of their steps.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -71,7 +71,7 @@ class OnePage final : public fabric::Connection, private fabric::PrivateMemory {
   std::function<void()> instead_of_sleeping;
   std::function<void()> before_read;
   bool recognised = true;
-  bool still_recognised = true;  ///< after what was read
+  bool still_recognised = true;  ///< after the read
   int writes = 0;
 
  protected:
@@ -90,13 +90,13 @@ class SplitCopyTest : public ::testing::Test {
   static constexpr std::size_t kBytes = 1'000'000;
 
   [[nodiscard]] layout::SplitWords& words() { return connection_.page.split; }
-  /// What an honest sender stores to accept, all at once.
+  /// Stores what an honest sender stores to accept, all at once.
   void accept(std::uint64_t bytes) {
     words().offered_address = reinterpret_cast<std::uint64_t>(from_.data());
     words().offered_bytes = bytes;
     words().deal += static_cast<std::uint64_t>(SplitDeal::accepted) - static_cast<std::uint64_t>(SplitDeal::open);
   }
-  /// What an honest sender stores to offer what follows the ring's byte `position`.
+  /// Stores what an honest sender stores to offer the bytes that follow the ring's byte `position`.
   void offer(std::uint64_t position, std::uint64_t bytes) {
     words().offered_position = position;
     words().offered_address = reinterpret_cast<std::uint64_t>(from_.data());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Split copies that the receiver begins, with an invitation; and what holds for all.
+// Split copies that the receiver begins, with an invitation; and tests of what both kinds have in common.
 #include <algorithm>
 #include <cerrno>
 
@@ -112,7 +112,7 @@ TEST_F(SplitCopy, AReceiverWhoseSenderIsGoneReceivedNothing) {
 }
 
 TEST_F(SplitCopy, AReceiveThatHasBytesReturnsThemThoughTheSenderDiesInMidTransfer) {
-  constexpr std::size_t kInRing = 3000;  // Enough that credit is returned, and rings.
+  constexpr std::size_t kInRing = 3000;  // enough that the returned credit rings
   connection_.page.tail = kInRing;
   connection_.waiter = 1;
   connection_.when_rung = [&] {

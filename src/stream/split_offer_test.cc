@@ -159,7 +159,7 @@ TEST_F(SplitOffer, WhoIsReadIsAskedForAfterTheLastPiece) {
   sender_.offer(0, from_);
   receiver_.invite(0, to_);
   ASSERT_TRUE(connection_.private_memory()->recognise());
-  // The peer ends while it is read, and another process has its number from the second piece on.
+  // The peer ends while its memory is read, and another process has its number from the second piece on.
   connection_.before_read = [&, pieces = 0]() mutable { connection_.still_recognised = ++pieces < 2; };
   const Result result = receiver_.take(0, to_);
   EXPECT_EQ(result.error, ECONNRESET);

@@ -32,8 +32,7 @@ using layout::kStatisticsRecords;
 using layout::StatisticsHeader;
 using layout::StatisticsRecord;
 
-// Which records are in use. Kept beside the page, not read from it: looking at a record never used would give it
-// memory.
+// The records in use. Kept outside the page: reading a record that was never used would allocate its memory.
 class RecordSet {
  public:
   std::optional<std::uint32_t> take() {
@@ -83,10 +82,10 @@ void describe(StatisticsRecord& record, const Endpoint& endpoint) {
 
 }  // namespace
 
-// The page of this process. Never destroyed: endpoints of static objects may outlive everything else.
+// The statistics page of this process. Never destroyed: endpoints of static objects may outlive everything else.
 class Page {
  public:
-  // Null if there can be no memfd.
+  // Null if no memfd can be made.
   static Page* create();
 
   // Null when all records are in use.
@@ -94,9 +93,9 @@ class Page {
     const auto index = used_.take();
     if (!index) return nullptr;
     StatisticsRecord& record = records_[*index];
-    // STATISTICS-RECORD: the fence keeps the writes below after the even generation of the record's last use, so that a
-    // reader that sees one of them also sees that the generation changed. The release publishes them with the odd
-    // generation.
+    // STATISTICS-RECORD: the fence keeps the writes below after the even generation of the record's last use. A reader
+    // that sees one of them also sees that the generation has changed. The release store then publishes them with the
+    // odd generation.
     std::atomic_thread_fence(std::memory_order_release);
     describe(record, endpoint);
     // STATISTICS-RECORD release: the description.
@@ -117,10 +116,11 @@ class Page {
 
   void count_not_shown(std::uint64_t change) { bump(header_->endpoints_not_shown, change); }
 
-  // In a forked child: the page is the parent's, only its descriptor must not make the child look like the parent.
+  // For a forked child: the page is the parent's. Closes the descriptor, so that the child does not look like the
+  // parent.
   void forget_descriptor() const {
     struct stat now{};
-    // A program that closes all descriptors may have given this number to something else since.
+    // A program that closes all descriptors may have reused this number.
     if (fstat(descriptor_, &now) == 0 && now.st_ino == inode_ && now.st_dev == device_) ::close(descriptor_);
   }
 
@@ -165,8 +165,8 @@ Page* Page::create() {
   }
   auto* page = new Page(descriptor, file, mapped);
   page->write_header();
-  // This process needs no seal. They keep readers safe (the file cannot shrink under their mapping) and the counters
-  // true (no other process can write them); a kernel before 5.1 does not know the second.
+  // The seals are for others. They keep readers safe (the file cannot shrink under their mapping) and the counters true
+  // (no other process can write them). Kernels before 5.1 do not know the second seal.
   fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
   fcntl(descriptor, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
   fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL);
@@ -177,7 +177,7 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  std::optional<Origin> origin;  // of the process that decided whether there is a page
+  std::optional<Origin> origin;  // the process that decided whether there is a page
   Page* page = nullptr;
 };
 
@@ -186,8 +186,8 @@ void after_fork_in_parent();
 void after_fork_in_child();
 
 State& state() {
-  // Where it needs a handler, too, that one runs before those below. Not within the guard of the static: a child that
-  // is forked meanwhile would wait for it for ever.
+  // fork_generation() may register a handler, too, which then runs before those below. It is called outside the guard
+  // of the static: a child forked meanwhile would wait for the guard for ever.
   (void)fork_generation();
   static State* const made = [] {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
@@ -196,7 +196,7 @@ State& state() {
   return *made;
 }
 
-// With the lock held: a page that a parent made is forgotten.
+// Call it with the lock held. Forgets a page that a parent made.
 State& state_of_this_process() {
   State& mine = state();
   if (!mine.origin || !mine.origin->inherited()) return mine;
@@ -206,13 +206,14 @@ State& state_of_this_process() {
   return mine;
 }
 
-// The lock is held across fork, so that the child never inherits it from a thread that it does not have. The descriptor
-// is closed at once; a child of clone, which runs no handlers, does so when it first opens or closes an endpoint.
+// The lock is held across fork, so that the child does not inherit it from a thread that it does not have. The child
+// closes the page's descriptor at once. A child of clone, which runs no handlers, does so when it first opens or closes
+// an endpoint.
 void before_fork() { state().mutex.lock(); }
 void after_fork_in_parent() { state().mutex.unlock(); }
 void after_fork_in_child() { state_of_this_process().mutex.unlock(); }
 
-// With the lock held.
+// Call it with the lock held. Makes the page at the first call, if statistics are on.
 Page* page_of_this_process() {
   State& mine = state_of_this_process();
   if (mine.origin) return mine.page;

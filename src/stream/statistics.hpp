@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The owner's side of the statistics page (layout/statistics_page.hpp): one memfd per process, made when the first
-// endpoint opens. A process of the same user finds it under /proc/PID/fd and maps it read-only; `wherry top` does.
+// The writing side of the statistics page (layout/statistics_page.hpp): one memfd per process, made when the first
+// endpoint opens. A process of the same user finds it under /proc/PID/fd and maps it read-only, as `wherry top` does.
 //
-// Records cost the fast path one ordinary store per counter: each counter has one writing thread, and an endpoint has a
-// record of its own always, in the page or, when it cannot be shown, in private memory.
+// A counter costs the fast path one ordinary store, because each counter has one writing thread. An endpoint always has
+// a record of its own: in the page, or in private memory if it cannot be shown.
 //
-// After fork the child makes a page of its own. An endpoint it inherited goes on counting in the parent's page, as the
-// connection itself is still the parent's; only the parent gives that record back.
+// After fork the child makes a page of its own. An inherited endpoint keeps counting in the parent's page, because the
+// connection itself is still the parent's. Only the parent frees that record.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ inline void set(layout::Counter& counter, std::uint64_t value) noexcept {
   counter.store(value, std::memory_order_relaxed);
 }
 
-/// What does not change while an endpoint lives.
+/// The constant description of an endpoint.
 struct Endpoint {
   layout::EndpointKind kind = layout::EndpointKind::stream;
   Address local;
@@ -79,8 +79,9 @@ class Record {
 /// not valid. Without a memfd (none left, or the kernel refuses) statistics are off, as with WHERRY_STATISTICS=off.
 Record open_endpoint(const Endpoint& endpoint);
 
-/// layout::kTransferClasses of them, all zero at first, for one writer of the process. They stay until it ends; after
-/// fork they are the parent's. Null where statistics are off. From any thread. Throws as open_endpoint.
+/// Returns the process's layout::kTransferClasses transfer classes, initially zero, for one writer. They stay until the
+/// process ends; after fork they belong to the parent. Null if statistics are off. From any thread. Throws as
+/// open_endpoint.
 layout::TransferClass* transfer_classes();
 
 }  // namespace wherry::statistics

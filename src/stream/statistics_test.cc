@@ -35,7 +35,7 @@ Endpoint some_endpoint() {
   return {EndpointKind::stream, Address{"", 2, 2000}, Address{"", 7, 41}, 1234, 4096, 65536, "shm"};
 }
 
-// The paths under /proc/PID/fd of the statistics of a process: one, or none.
+// Returns the paths under /proc/PID/fd of a process's statistics pages: one or none.
 std::vector<std::filesystem::path> statistics_files(pid_t pid) {
   std::vector<std::filesystem::path> found;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/fd")) {
@@ -46,7 +46,7 @@ std::vector<std::filesystem::path> statistics_files(pid_t pid) {
   return found;
 }
 
-// Another process's view of a page: mapped read-only, as `wherry top` does.
+// A page as another process sees it: mapped read-only, as by `wherry top`.
 class View {
  public:
   explicit View(pid_t pid) {
@@ -80,7 +80,7 @@ class View {
   void* mapped_ = MAP_FAILED;
 };
 
-// Runs `body` in a child process, whose statistics are its own; true if it returned true.
+// Runs `body` in a child process with statistics of its own. True if it returned true.
 bool in_child(const std::function<bool()>& body) {
   const pid_t child = fork();
   if (child == 0) _exit(body() ? 0 : 1);
@@ -202,7 +202,7 @@ TEST(Statistics, ThreadsThatOpenAndCloseAtOnceNeverShareASlot) {
 TEST(Statistics, AForkedChildHasAPageOfItsOwn) {
   Record record = open_endpoint(some_endpoint());
   EXPECT_TRUE(in_child([] {
-    if (!statistics_files(getpid()).empty()) return false;  // looks like the parent
+    if (!statistics_files(getpid()).empty()) return false;  // the child would look like the parent
     const Record own = open_endpoint(some_endpoint());
     const View view(getpid());
     return view.valid() && view.header().pid == static_cast<std::uint64_t>(getpid()) && view.in_use().size() == 1;

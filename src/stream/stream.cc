@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public handle: guards against closed streams, and turns one buffer into a list of one.
+// The public handle: checks that the stream is open, and turns one buffer into a list of one.
 #include <wherry/stream.hpp>
 
 #include <cerrno>
@@ -38,7 +38,7 @@ Stream::Impl::Impl(std::unique_ptr<fabric::Connection> established, Address own_
       sender(*connection, peers_capacity, connection_state, *counters),
       receiver(*connection, own_capacity, connection_state, *counters) {}
 
-/// Before the directions go: a put under way reads the sender's staging ring until its connection is destroyed.
+/// Destroys the connection before the two directions: until then a pending put reads the sender's staging ring.
 Stream::Impl::~Impl() {
   if (stream::Watcher* watcher = receiver.watcher(); watcher != nullptr) watcher->leaving();
   windows.reset();
@@ -57,8 +57,9 @@ Stream& Stream::operator=(Stream&& other) noexcept {
 }
 Stream::~Stream() { close(); }
 
-// Most small messages end in the first line of these, and neither a Timeout nor a Result goes over the stack there: gcc
-// writes a byte of it and then reads eight, which a processor waits for longer than a message of 64 bytes takes.
+// Most small messages end in the first line of these functions. Neither a Timeout nor a Result goes over the stack
+// there: gcc writes one byte of it and then reads eight, and that store-forwarding stall takes longer than a message of
+// 64 bytes.
 
 Result Stream::send(std::span<const std::byte> bytes) noexcept {
   if (impl_ && impl_->sender.send_at_once(bytes)) return Result::moved(bytes.size());
@@ -150,17 +151,17 @@ Result Stream::finish_sending() noexcept { return impl_ ? impl_->sender.finish()
 void Stream::close() noexcept {
   if (close(fabric::kCloseTimeout).error != ETIMEDOUT) return;
   log::write(log::Level::warning,
-             "close stream: the peer has not acknowledged all that was sent within 10 s, and may lose it; look whether "
-             "its process is stopped, or close with a longer timeout");
+             "close stream: the peer has not acknowledged all bytes within 10 s and may lose some; check whether its "
+             "process is stopped, or close with a longer timeout");
 }
 
 Result Stream::close(Timeout timeout) noexcept {
   if (!impl_) return kClosed;
   const NotCancelled here;
   Result flushed = Result::moved(0);
-  // A forked child's copy: the stream is the parent's, and only the parent may end it.
+  // In a forked child the stream belongs to the parent, and only the parent may end it.
   if (!impl_->origin.inherited()) {
-    (void)impl_->sender.finish();  // Fails only where the peer is gone or the stream was cancelled; both need no end.
+    (void)impl_->sender.finish();  // fails only if the peer is gone or the stream was cancelled; neither needs an end
     impl_->receiver.close();
     const fabric::Deadline deadline = stream::deadline_of(timeout);
     flushed = impl_->windows ? impl_->windows->close(deadline) : impl_->connection->flush(deadline);
@@ -180,7 +181,7 @@ Windows Stream::windows() {
 
 void Stream::cancel() noexcept {
   if (!impl_) return;
-  // outside: the flag is all that there is to see; the rings that follow take it to threads that sleep.
+  // outside: the flag carries all the information; the bells only wake sleeping threads to read it.
   impl_->connection_state.cancelled.store(true, std::memory_order_release);
   for (const fabric::Bell bell : fabric::kBells) impl_->connection->notify_self(bell);
 }

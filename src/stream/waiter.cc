@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// Limits of a measured budget. Below 5 us a look at the clock is not worth it.
+/// Limits of a measured budget. Below 5 us reading the clock is not worth it.
 constexpr nanoseconds kLeast{5'000};
 constexpr nanoseconds kMost{100'000};
 
@@ -24,7 +24,7 @@ constexpr std::uint64_t kLongestWakeNs = 100'000;
 
 SpinBudget::SpinBudget() : budget_(std::chrono::microseconds(config::number(config::Key::spin))) {
   measures_ = config::text(config::Key::spin) == config::option(config::Key::spin).default_value;
-  // With one CPU the peer cannot run while this side looks.
+  // With one CPU the peer cannot run while this side polls.
   if (::sysconf(_SC_NPROCESSORS_ONLN) == 1) budget_ = {};
 }
 
@@ -34,12 +34,13 @@ void SpinBudget::learn(const fabric::Connection& connection, fabric::Bell bell) 
 }
 
 void SpinBudget::learn(const fabric::Connection::Notification& last, std::uint64_t now_ns, std::uint64_t cpu) {
-  if (last.ns == last_notification_ns_) return;  // no new one: the sleep ended otherwise
+  if (last.ns == last_notification_ns_) return;  // no new ring: the sleep ended for another reason
   last_notification_ns_ = last.ns;
   shares_cpu_ = last.cpu == cpu;
   const std::uint64_t took = now_ns - last.ns;
   if (shares_cpu_ || !measures_ || took > kLongestWakeNs) return;
-  // The time of a wake-up on an idle CPU: the average follows shorter samples by a quarter, longer ones by a 32nd.
+  // Estimates the time of a wake-up on an idle CPU: the average follows shorter samples by a quarter, longer ones by a
+  // 32nd.
   const nanoseconds sample(took);
   if (wake_.count() == 0) {
     wake_ = sample;
@@ -52,7 +53,7 @@ void SpinBudget::learn(const fabric::Connection::Notification& last, std::uint64
 fabric::Deadline deadline_of(const Timeout& timeout) {
   if (!timeout) return {};
   const auto now = SteadyClock::now();
-  if (*timeout >= SteadyClock::time_point::max() - now) return {};  // for ever, as good as
+  if (*timeout >= SteadyClock::time_point::max() - now) return {};  // beyond the range of the clock: no deadline
   return now + std::max(*timeout, Timeout::value_type::zero());
 }
 

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one place that decides how to wait: look for a short while, then sleep on a bell. May include: base, arch,
-// layout, fabric.
+// Decides how a blocked call waits: it polls for the spin budget, then sleeps on a bell.
 //
-// Looking pays only if the peer runs on another core at the same moment and answers sooner than a sleep and a wake-up
-// take (20 to 30 us across cores of a virtual machine, a few on others). A budget shorter than that is the worst of
-// all: each side falls asleep while the other is waking up, and both lock into sleeping. A longer one is wasted. So the
-// budget is twice what wake-ups are measured to take, by the time and CPU that the ringing side notes; after a ring on
-// the waiter's own CPU there is no budget, until one on another. A waiter looks for the whole budget or not
-// at all: after a look in vain it goes straight to sleep for 1, 3, 7 ... 63 times before it tries again. Sixty
-// processes on two cores soon sleep nearly always; a pair on two cores soon looks always, since one successful look
-// makes it look again.
+// May include: base, arch, layout, fabric.
+//
+// Polling pays only if the peer runs on another core at the same moment, and answers sooner than a sleep and a wake-up
+// take. That is 20 to 30 us across cores of a virtual machine, a few us on other machines. A budget shorter than that
+// is worst: each side falls asleep while the other wakes up, and both stay in that pattern. A longer budget is wasted.
+// So the budget is twice the measured time of a wake-up, from the time and CPU that the ringing side notes. After a
+// ring on the waiter's own CPU the budget is zero, until a ring on another CPU. A waiter polls for the whole budget or
+// not at all. After a poll that found nothing it goes straight to sleep 1, 3, 7 ... 63 times before it polls again.
+// Sixty processes on two cores soon sleep nearly always; a pair on two cores soon polls always, because one successful
+// poll resets the penalty.
 #pragma once
 
 #include <algorithm>
@@ -25,28 +26,29 @@ namespace wherry::stream {
 
 using SteadyClock = std::chrono::steady_clock;
 
-/// When a timeout that starts now ends.
+/// Returns the deadline of a timeout that starts now. Empty: no deadline.
 fabric::Deadline deadline_of(const Timeout& timeout);
-/// The same of a connect, for which an empty timeout is the configured one. Throws Error(EINVAL) if that is no number.
+/// The same for a connect, where an empty timeout means the configured one. Throws Error(EINVAL) if that is not a
+/// number.
 fabric::Deadline connect_deadline(const Timeout& timeout);
 
 inline bool has_passed(const fabric::Deadline& deadline) { return deadline && SteadyClock::now() >= *deadline; }
 
-/// Whether and how long to look before sleeping. One per direction of a stream.
+/// Decides whether and how long to poll before sleeping. One for each direction of a stream.
 class SpinBudget {
  public:
-  /// The configuration's budget; measured if that is the default, none on a machine with one CPU. Throws Error for a
-  /// bad setting.
+  /// Uses the configured budget, which is adapted to measured wake-ups if it is the default. Zero on a machine with one
+  /// CPU. Throws Error for an invalid setting.
   SpinBudget();
   explicit SpinBudget(std::chrono::microseconds budget) : budget_(budget) {}
 
-  /// After a sleep on `bell`.
+  /// Call it after a sleep on `bell`: measures the wake-up.
   void learn(const fabric::Connection& connection, fabric::Bell bell);
   /// The same, given the clock and the CPU of the waiter.
   void learn(const fabric::Connection::Notification& last, std::uint64_t now_ns, std::uint64_t cpu);
   [[nodiscard]] std::chrono::nanoseconds budget() const { return shares_cpu_ ? std::chrono::nanoseconds{} : budget_; }
 
-  /// Looks until `ready()`, the budget is spent, or the deadline has passed. True if it became ready.
+  /// Polls until `ready()`, the budget is spent, or the deadline has passed. True if it became ready.
   template <class Ready>
   bool look(Ready&& ready, fabric::Deadline deadline = {}) {
     soon_ = false;
@@ -73,8 +75,8 @@ class SpinBudget {
     return false;
   }
 
-  /// The same on a put fabric, by the waiter for `bell`: by way of the connection's progress, whose service thread
-  /// stays parked meanwhile. False at once where it has none.
+  /// The same on a put fabric, for the waiter for `bell`: makes the connection's progress meanwhile, with its service
+  /// thread parked. False at once if polling gains nothing there.
   template <class Ready>
   bool look_through(fabric::Connection& connection, fabric::Bell bell, Ready&& ready, fabric::Deadline deadline = {}) {
     soon_ = false;
@@ -88,16 +90,16 @@ class SpinBudget {
     return is_ready;
   }
 
-  /// Whether the last look succeeded almost at once.
+  /// Whether the last look() succeeded almost at once.
   [[nodiscard]] bool came_soon() const { return soon_; }
 
  private:
-  static constexpr int kLooksPerClock = 32;  ///< about half a microsecond between two looks at the clock
+  static constexpr int kLooksPerClock = 32;  ///< the clock is read about every half microsecond
   static constexpr int kSoon = 8;            ///< looks
   static constexpr std::uint32_t kMaxPenalty = 63;
 
   std::chrono::nanoseconds budget_;
-  std::chrono::nanoseconds wake_{};  ///< what a wake-up takes; 0: not measured
+  std::chrono::nanoseconds wake_{};  ///< average time of a wake-up; 0: not measured
   bool measures_ = false;
   bool shares_cpu_ = false;  ///< the peer last rang on this side's CPU
   std::uint64_t last_notification_ns_ = 0;
@@ -116,7 +118,7 @@ fabric::Wake sleep_unless(fabric::Connection& connection, fabric::Bell bell, fab
   if (!ready()) {
     before_sleep();
     wake = connection.wait(bell, deadline);
-    // A peer that rings for nothing, again and again, must not keep the sleeper beyond its deadline.
+    // A peer that keeps ringing for nothing must not keep the sleeper beyond its deadline.
     if (wake == fabric::Wake::rung && deadline && SteadyClock::now() >= *deadline) wake = fabric::Wake::timeout;
   }
   connection.disarm(bell);

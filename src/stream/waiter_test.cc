@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 using fabric::Bell;
 using fabric::Wake;
 
-/// True if the budget was used to look, though in vain.
+/// Whether the budget was spent on polling, though nothing became ready.
 bool looks(SpinBudget& budget) {
   bool looked = false;
   EXPECT_FALSE(budget.look([&] {

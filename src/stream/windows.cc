@@ -27,13 +27,13 @@ Result result_of(int error, std::size_t bytes = 0) {
 const char* advice_for(int error) {
   switch (error) {
     case EINVAL:
-      return "windows are whole pages, and offsets multiples of the page size";
+      return "the size and the offset of a window must be multiples of the page size";
     case EFAULT:
       return "all of the memory must be mapped and readable";
     case EADDRINUSE:
-      return "a window is there, or the offset is not below 2^62; let an offset be chosen";
+      return "the offset has a window already, or is not below 2^62; use another, or omit it to have one chosen";
     case EBUSY:
-      return "the peer still maps the window that was there; let it unmap that, or another offset be chosen";
+      return "the peer still maps the window that was there; unmap it at the peer, or use another offset";
     case ENOMEM:
       return "a side has up to 4096 windows; register larger ones, or raise vm.max_map_count";
     case ENXIO:
@@ -41,7 +41,7 @@ const char* advice_for(int error) {
     case EPERM:
       return "the peer's window does not allow that access";
     case ENOTSUP:
-      return "this memory cannot be mapped; read and write it instead";
+      return "this memory cannot be mapped; use read_from and write_to instead";
     default:
       return "the peer has closed or died, or its process is stopped";
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for a word of the peer's that comes soon, or never, and without a bell. May include: base, arch.
+// Waits without a bell for a word of the peer that comes soon or never.
+//
+// May include: base, arch.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +14,8 @@ namespace wherry::window {
 
 using Clock = std::chrono::steady_clock;
 
-/// Looks often at first, and ever more seldom then: what the peer has under way is a copy, mostly done in a moment.
+/// Exponential backoff: 1000 spins, then sleeps of 10 us to 1 ms. The peer's pending work is a copy, mostly done in a
+/// moment.
 class Backoff {
  public:
   void pause() {

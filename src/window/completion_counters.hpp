@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Counts the RMA calls of one side: how many have started, and how many, from the first, are complete. Several threads
-// have calls under way, and they end in any order. May include: base, arch, layout, fabric.
+// Counts the RMA calls of one side: how many have started, and how many, without a gap from the first, are complete.
+// Calls of several threads end in any order.
+//
+// May include: base, arch, layout, fabric.
 #pragma once
 
 #include <bitset>
@@ -16,14 +18,15 @@ namespace wherry::window {
 
 class CompletionCounters {
  public:
-  /// Calls under way at most; one more waits for the oldest.
+  /// Most calls in flight; one more waits for the oldest.
   static constexpr std::size_t kMostOpen = 1024;
 
   explicit CompletionCounters(PeersPage& peers) : peers_(peers) {}
 
-  /// A call starts; the peer is told before this returns.
+  /// Starts a call, and returns its number. The peer's word is stored before this returns. Blocks while kMostOpen calls
+  /// are open.
   std::uint64_t start();
-  /// It is complete: the peer is told, after its bytes.
+  /// Marks a call as complete. The peer sees the new count after the call's bytes.
   void finish(std::uint64_t call);
   [[nodiscard]] std::uint64_t started() const;
   /// Waits until the first `calls` are complete. False: the deadline passed.
@@ -36,7 +39,7 @@ class CompletionCounters {
   std::uint64_t started_ = 0;
   std::uint64_t completed_ = 0;
   std::size_t waiting_ = 0;
-  std::bitset<kMostOpen> done_;  ///< [call's number % kMostOpen], of those that are not yet in completed_
+  std::bitset<kMostOpen> done_;  ///< [number % kMostOpen] of complete calls not yet counted in completed_
 };
 
 }  // namespace wherry::window

@@ -27,7 +27,7 @@ class CompletionCountersTest : public ::testing::Test {
     completions_.emplace(*peers_);
   }
 
-  /// What the peer hears.
+  /// The words that the peer sees.
   [[nodiscard]] const layout::WindowPage& told() const {
     return *reinterpret_cast<const layout::WindowPage*>(peers_end_->segment().data());
   }

@@ -9,12 +9,11 @@
 
 namespace wherry::window {
 
-/// Memory that a fabric may still send from or receive into, because it was not flushed in time. All calls from any
-/// thread.
+/// Keeps memory that a fabric may still send from or receive into, because a flush timed out. Thread-safe.
 class LateBuffers {
  public:
   using Buffer = std::shared_ptr<std::byte[]>;
-  /// A buffer with its place among the kept ones: made before the fabric gets the buffer, as keep() must not fail.
+  /// A buffer with a preallocated list node: made before the fabric gets the buffer, because keep() must not fail.
   class Slot {
    public:
     explicit Slot(Buffer buffer) { list_.push_back(std::move(buffer)); }
@@ -22,13 +21,13 @@ class LateBuffers {
 
    private:
     friend class LateBuffers;
-    std::list<Buffer> list_;  // of one; empty once it was kept
+    std::list<Buffer> list_;  // one buffer; empty after keep()
   };
 
   LateBuffers() { (void)lost(); }
   LateBuffers(const LateBuffers&) = delete;
   LateBuffers& operator=(const LateBuffers&) = delete;
-  /// The connection outlives this object, and so does the memory: it is lost, which is better than freed and used.
+  /// The connection outlives this object, so the memory must, too. It is leaked, which is better than freed and used.
   ~LateBuffers() {
     Lost& place = lost();
     const std::lock_guard lock(place.mutex);
@@ -39,7 +38,7 @@ class LateBuffers {
     const std::lock_guard lock(mutex_);
     buffers_.splice(buffers_.end(), slot.list_);
   }
-  /// All was flushed, or the connection is dead.
+  /// Frees the memory. Only after a complete flush, or once the connection is dead.
   void drop() noexcept {
     const std::lock_guard lock(mutex_);
     buffers_.clear();
@@ -50,7 +49,7 @@ class LateBuffers {
     std::mutex mutex;
     std::list<Buffer> buffers;
   };
-  /// Made by the first constructor, as a destructor must not fail; never destroyed.
+  /// Made by the first constructor, because a destructor must not fail. Never destroyed.
   static Lost& lost() {
     static Lost& place = *new Lost;
     return place;

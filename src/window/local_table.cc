@@ -19,7 +19,7 @@ namespace {
 
 bool is_pages(std::uint64_t number) { return number % static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) == 0; }
 
-/// The errno value of what `call` throws.
+/// Returns the errno value of what `call` throws, else 0.
 template <class Call>
 int error_of(Call&& call) {
   try {
@@ -56,7 +56,7 @@ int LocalTable::add(std::span<std::byte> memory, std::optional<std::uint64_t> wa
     free_.reserve(sequences_.size() + pieces);
     LateBuffers::Slot staging(peers_.staging(pieces));
     const auto deadline = time_after(Space::kFenceTimeout);
-    // Nothing fails from here on but for want of an acknowledgement.
+    // From here on the only possible failure is a missing acknowledgement.
     const auto [added, is_new] = windows_.emplace(offset, std::move(window));
     unknown = announce(offset, added->second, staging, deadline);
     if (unknown != 0) (void)withdraw(added, std::next(added), deadline);
@@ -86,7 +86,7 @@ int LocalTable::choose(std::optional<std::uint64_t> wanted, std::uint64_t bytes,
   return is_free(leaving_, offset, bytes) ? 0 : EBUSY;
 }
 
-/// Tells the peer. ETIMEDOUT: it may not know yet.
+/// Stores the window's entries in the peer's page. ETIMEDOUT: the peer may not know yet.
 int LocalTable::announce(std::uint64_t offset, Window& window, LateBuffers::Slot& staging,
                          const fabric::Deadline& deadline) noexcept {
   std::byte* staged = staging.bytes();
@@ -111,7 +111,7 @@ int LocalTable::announce(std::uint64_t offset, Window& window, LateBuffers::Slot
   return error;
 }
 
-/// The peer knows when this returns 0, or is gone. ETIMEDOUT: it may learn later.
+/// Publishes the changes. 0: the peer knows, or is gone. ETIMEDOUT: it may learn later.
 int LocalTable::publish_changes(const fabric::Deadline& deadline) noexcept {
   store_changes();
   if (connection_.map() != nullptr) return 0;
@@ -170,10 +170,10 @@ void LocalTable::store_withdrawn(Windows::iterator first, Windows::iterator last
   }
 }
 
-/// The peer was told, or may be told late, that these windows are withdrawn.
+/// Releases withdrawn windows. The peer was told that they are withdrawn, or may be told late.
 void LocalTable::release(Windows::iterator first, Windows::iterator last) noexcept {
-  // WINDOW-MARK: either the peer, which marks a window before it looks once more whether that is still there, sees that
-  // it is not, or its mark is seen here.
+  // WINDOW-MARK: the peer marks a window and then checks that it still exists. Either it sees that the window is gone,
+  // or its mark is seen here.
   arch::publish_then_look();
   while (first != last) {
     const auto window = first++;
@@ -186,12 +186,12 @@ void LocalTable::release(Windows::iterator first, Windows::iterator last) noexce
   }
 }
 
-/// The peer may see a late store to an entry beside an old sequence: such entries are not used again.
+/// Retires entries: the peer may see a late store to an entry beside an old sequence, so they are not used again.
 void LocalTable::drop_entries(Windows::iterator first, Windows::iterator last) {
   for (; first != last; ++first) first->second.entries.clear();
 }
 
-/// The entries of a withdrawn window that the peer does not map are free again. Returns whether that is all of them.
+/// Frees those entries of a withdrawn window that the peer does not map. True: all of them.
 bool LocalTable::release_unmapped(Window& window) {
   std::erase_if(window.entries, [this](std::uint32_t entry) {
     if (told_.marks[entry].load(std::memory_order_acquire) == sequences_[entry] - 1) return false;  // WINDOW-MARK
@@ -238,7 +238,7 @@ std::shared_ptr<const LocalPieces> LocalTable::list_pieces() const {
   return pieces;
 }
 
-/// The list is made again when it is asked for: many registrations in a row pay once.
+/// Drops the snapshot. The next call of pieces() makes a new one, so many registrations in a row cost one.
 void LocalTable::drop_pieces() {
   std::shared_ptr<const LocalPieces> dropped;
   const std::lock_guard lock(pieces_mutex_);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The windows that this side has registered. May include: base, arch, layout, fabric.
+// The windows that this side has registered. Thread-safe.
+//
+// May include: base, arch, layout, fabric.
 #pragma once
 
 #include <array>
@@ -19,7 +21,7 @@
 
 namespace wherry::window {
 
-/// Memory of this process's behind a range of its offsets.
+/// The memory behind a range of this side's offsets.
 struct LocalPiece {
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
@@ -29,24 +31,26 @@ struct LocalPiece {
   std::shared_ptr<memory::LocalRegion> exposed;
 };
 
-/// As they were at one moment, by offset. Holds on to the memory.
+/// A snapshot of the pieces, sorted by offset. Keeps the memory alive.
 using LocalPieces = std::vector<LocalPiece>;
 
 class LocalTable {
  public:
-  /// @param late  keeps entries that were not acknowledged
+  /// @param late  keeps staging memory of entries that were not acknowledged
   LocalTable(fabric::Connection& connection, PeersPage& peers, const layout::WindowPage& told, LateBuffers& late)
       : connection_(connection), exposure_(connection.exposure()), peers_(peers), told_(told), late_(late) {}
 
-  /// As Space::register_memory and Space::unregister have it; EBUSY: the peer maps what was there.
+  /// As Space::register_memory and Space::unregister, but without the wait for the peer to unmap. EBUSY: it still maps
+  /// the window that was there.
   int add(std::span<std::byte> memory, std::optional<std::uint64_t> wanted, int protection, std::uint64_t& offset);
   int remove(std::uint64_t offset, std::uint64_t bytes);
-  /// Withdraws all, and nothing can be registered any more. The caller flushes the connection, and then lets go of the
-  /// memory by remove_all().
+  /// Withdraws all windows; nothing can be registered any more. The caller then flushes the connection, and releases
+  /// the memory by remove_all().
   void close() noexcept;
   void remove_all() noexcept;
 
-  /// What is registered now. Null, and an errno value: ECONNRESET once all is removed, ENOMEM.
+  /// Returns a snapshot of the registered windows. Null, with an errno value in `error`: ECONNRESET once remove_all()
+  /// has followed close(), ENOMEM.
   std::shared_ptr<const LocalPieces> pieces(int& error);
 
  private:
@@ -54,7 +58,7 @@ class LocalTable {
     std::uint64_t bytes = 0;
     int protection = 0;
     std::shared_ptr<memory::LocalRegion> exposed;
-    std::vector<std::uint32_t> entries;  ///< one for each piece of it
+    std::vector<std::uint32_t> entries;  ///< table entries, one for each piece
   };
   using Windows = std::map<std::uint64_t, Window>;
 
@@ -74,21 +78,21 @@ class LocalTable {
   void drop_pieces();
 
   fabric::Connection& connection_;
-  fabric::Exposure* const exposure_;  ///< null: nothing can be registered
+  fabric::Exposure* const exposure_;  ///< null: the fabric cannot expose memory
   PeersPage& peers_;
   const layout::WindowPage& told_;
 
-  std::mutex mutex_;  // of registering calls; guards what follows
+  std::mutex mutex_;  // held by registering calls; guards the members below
   bool closed_ = false;
   Windows windows_;
-  Windows leaving_;                       ///< withdrawn, but mapped by the peer
-  std::vector<std::uint64_t> sequences_;  ///< of the entries used so far
-  std::vector<std::uint32_t> free_;       ///< of these, the ones free again; has room for all
+  Windows leaving_;                       ///< withdrawn, but still mapped by the peer
+  std::vector<std::uint64_t> sequences_;  ///< by entry, of all entries used so far
+  std::vector<std::uint32_t> free_;       ///< entries that are free again; capacity for all
   std::uint64_t changes_ = 0;
   std::uint64_t next_chosen_ = 0;
 
   std::mutex pieces_mutex_;
-  std::shared_ptr<const LocalPieces> pieces_;  ///< null: not listed since the last change
+  std::shared_ptr<const LocalPieces> pieces_;  ///< null: changed since the last snapshot
 
   LateBuffers& late_;
 };

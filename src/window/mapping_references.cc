@@ -28,7 +28,8 @@ void MappingReferences::close() {
   peers_ = nullptr;
 }
 
-/// The latest counts: a thread that has not yet noticed that its window is gone must not hide the next one's mark.
+/// Stores the mark of the latest sequence: a thread that has not noticed that its window is gone must not hide the mark
+/// of the next window.
 void MappingReferences::tell(std::size_t index) {
   if (peers_ == nullptr) return;
   const auto behind = mapped_.lower_bound({.index = index + 1, .sequence = 0});

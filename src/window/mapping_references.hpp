@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which of the peer's windows this side has mapped, as the peer is told: a reference for each entry of its table. May
-// include: base, arch, layout, fabric.
+// Tells the peer which of its windows this side has mapped: counts references for each entry of its table.
+//
+// May include: base, arch, layout, fabric.
 #pragma once
 
 #include <cstddef>
@@ -13,19 +14,19 @@
 
 namespace wherry::window {
 
-/// An entry of the peer's table, as it was at some time.
+/// One use of an entry of the peer's table.
 struct Entry {
   std::size_t index = 0;
   std::uint64_t sequence = 0;
   auto operator<=>(const Entry&) const = default;
 };
 
-/// Mappings may outlive the connection; then the peer is told no more. From any thread.
+/// Thread-safe. Mappings may outlive the connection; after close() the peer is told nothing.
 class MappingReferences {
  public:
   explicit MappingReferences(PeersPage& peers);
 
-  /// One mapping more, or less. The peer is told before this returns.
+  /// Counts one mapping more or less. The peer's word is stored before this returns.
   void add(const Entry& entry);
   void remove(const Entry& entry);
   void close();
@@ -33,8 +34,8 @@ class MappingReferences {
  private:
   void tell(std::size_t index);
 
-  const std::uint64_t generation_;  ///< a forked child takes no mark away: its parent may map the same
-  std::mutex mutex_;                // guards what follows
+  const std::uint64_t generation_;  ///< a forked child removes no mark: its parent may map the same window
+  std::mutex mutex_;                // guards the members below
   PeersPage* peers_;                ///< null: closed
   std::map<Entry, std::size_t> mapped_;
 };

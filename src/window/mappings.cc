@@ -23,12 +23,12 @@ std::atomic<OfProcess*> current{nullptr};
 
 }  // namespace
 
-// Never destroyed: a mapping may be given up after main(); and a child cannot take its parent's apart.
+// Never destroyed: a mapping may be unmapped after main(), and a child cannot destroy its parent's.
 Mappings& Mappings::instance() {
   OfProcess* known = current.load(std::memory_order_acquire);  // MAPPINGS
   while (known == nullptr || known->generation != fork_generation()) {
     auto fresh = std::make_unique<OfProcess>();
-    // MAPPINGS: those made here, or those of the thread that was first.
+    // MAPPINGS: publishes the new object, unless another thread was first.
     if (current.compare_exchange_strong(known, fresh.get(), std::memory_order_acq_rel)) known = fresh.release();
   }
   return known->mappings;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where this process has mapped windows of its peers', so that a peer learns when the last mapping of one is gone: only
-// then are the window's offsets free again. May include: base, arch, layout, fabric.
+// Tracks where this process has mapped windows of its peers. A peer learns when the last mapping of a window is gone:
+// only then are the window's offsets free again. Thread-safe.
+//
+// May include: base, arch, layout, fabric.
 #pragma once
 
 #include <cstddef>
@@ -17,14 +19,14 @@ namespace wherry::window {
 
 class Mappings {
  public:
-  /// This process's: a forked child begins with none, as it inherits no mapping.
+  /// Returns the mappings of this process. A forked child begins with none, because it inherits no mapping.
   static Mappings& instance();
 
-  /// Maps by `map`, which returns 0 or an errno value, in place of what is there. The entry was added to `marks` for
-  /// it; if it does not come about, that is taken back.
+  /// Calls `map`, which maps over `where` and returns 0 or an errno value. The caller has added `entry` to `marks`; on
+  /// an error this removes it again.
   int map(std::span<std::byte> where, std::shared_ptr<MappingReferences> marks, const Entry& entry,
           const std::function<int()>& map);
-  /// munmap: 0, or -1 and errno.
+  /// As munmap: returns 0, or -1 with errno.
   int unmap(void* start, std::size_t bytes);
 
  private:
@@ -37,7 +39,7 @@ class Mappings {
   void forget(std::uintptr_t start, std::uintptr_t end);
   void keep_part(std::uintptr_t start, std::uintptr_t end, const Mapping& of);
 
-  std::mutex mutex_;  // guards what follows, and that it is so
+  std::mutex mutex_;  // guards mappings_, and keeps it consistent with the kernel's mappings
   std::map<std::uintptr_t, Mapping> mappings_;
 };
 

@@ -30,7 +30,7 @@ class Exposed final : public memory::LocalRegion {
   const Piece piece_;
 };
 
-/// Of the peer's: writes down what is put.
+/// A region of the peer: records what is put.
 class Reached final : public memory::RemoteRegion {
  public:
   explicit Reached(std::vector<std::size_t>& puts) : puts_(puts) {}
@@ -45,7 +45,7 @@ class Reached final : public memory::RemoteRegion {
   std::vector<std::size_t>& puts_;
 };
 
-/// A put fabric that does what the test says.
+/// A put fabric that the test controls.
 class Network final : public fabric::Connection, private fabric::Exposure {
  public:
   [[nodiscard]] std::span<std::byte> segment() const override {
@@ -82,7 +82,7 @@ class Network final : public fabric::Connection, private fabric::Exposure {
   [[nodiscard]] const Peer& peer() const override { return peer_; }
   [[nodiscard]] const fabric::Greeting& peer_greeting() const override { return greeting_; }
 
-  /// The peer registers a window of so many bytes at offset 0.
+  /// The peer registers a window of `bytes` at offset 0.
   void tell_of_a_window(std::uint64_t bytes) {
     page_->entries[0].bytes = bytes;
     page_->entries[0].protection = PROT_READ | PROT_WRITE;

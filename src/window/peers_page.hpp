@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this side tells the peer about its windows and its RMA: words in the peer's segment. May include: base, arch,
-// layout, fabric.
+// Stores words about this side's windows and RMA in the peer's segment.
+//
+// May include: base, arch, layout, fabric.
 #pragma once
 
 #include <array>
@@ -18,10 +19,10 @@ class PeersPage {
  public:
   PeersPage(fabric::Connection& connection, std::size_t place) : connection_(connection), place_(place) {}
 
-  /// Stores a word, release: with it the peer sees what was stored before, and all puts of this connection before.
+  /// Stores a word with release order: a peer that sees it also sees all earlier stores and puts of this connection.
   void store(std::uint64_t offset, std::uint64_t value) {
     if (std::byte* map = connection_.map(); map != nullptr) {
-      // WINDOW-ENTRY, WINDOW-MARK, WINDOW-RMA, WINDOW-TABLE release: of whichever word it is.
+      // WINDOW-ENTRY, WINDOW-MARK, WINDOW-RMA, WINDOW-TABLE release: for whichever word it is.
       reinterpret_cast<layout::Word*>(map + place_ + offset)->store(value, std::memory_order_release);
     } else {
       connection_.signal(place_ + offset, value, fabric::Bell::data);
@@ -37,15 +38,16 @@ class PeersPage {
   }
   void store_sequence(std::size_t entry, std::uint64_t value) { store(sequence_at(entry), value); }
 
-  /// What an entry says, in the order of its words.
+  /// The words of an entry, in order.
   using Told = std::array<std::uint64_t, 5>;
   static_assert(sizeof(Told) == offsetof(layout::WindowEntry, reserved));
 
-  /// Memory for as many entries as are told in a row; to be kept until they are flushed. Null where stores need none.
+  /// Returns staging memory for `entries` entries, to be kept until they are flushed. Null on load/store fabrics.
   std::shared_ptr<std::byte[]> staging(std::size_t entries) {
     return connection_.map() != nullptr ? nullptr : connection_.buffer(entries * sizeof(Told));
   }
-  /// Stores an entry, and then its sequence. @param staged  a place in `staging`, or null
+  /// Stores an entry, and then its sequence.
+  /// @param staged  a place in the staging memory; null on load/store fabrics
   void store_entry(std::size_t entry, const Told& told, std::uint64_t sequence, std::byte* staged) {
     const std::uint64_t at = offsetof(layout::WindowPage, entries) + entry * sizeof(layout::WindowEntry);
     if (staged != nullptr) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A space's own windows: registering them, and leaving.
+// The part of Space that registers windows and closes.
 #include <cerrno>
 
 #include "base/clock.hpp"

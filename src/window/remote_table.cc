@@ -20,13 +20,13 @@ bool makes_sense(const RemoteWindow::Entry& entry, std::uint64_t protection) {
 
 using Window = std::shared_ptr<RemoteWindow>;
 
-/// The first that begins behind `offset`.
+/// Returns the first window that begins after `offset`.
 RemoteWindows::iterator behind(RemoteWindows& windows, std::uint64_t offset) {
   return std::upper_bound(windows.begin(), windows.end(), offset,
                           [](std::uint64_t at, const Window& window) { return at < window->offset; });
 }
 
-/// Puts it in its place, unless another is there: then the peer contradicts itself, and the first word counts.
+/// Inserts a window, unless it overlaps another: then the peer contradicts itself, and the first entry counts.
 void insert(RemoteWindows& windows, Window window) {
   const auto next = behind(windows, window->offset);
   if (next != windows.end() && (*next)->offset - window->offset < window->bytes) return;
@@ -40,7 +40,7 @@ void insert(RemoteWindows& windows, Window window) {
 }  // namespace
 
 memory::RemoteRegion* RemoteWindow::reach(fabric::Exposure* exposure, int& error) {
-  // WINDOW-REACHED acquire: what it points to.
+  // WINDOW-REACHED acquire: the object that it points to.
   if (memory::RemoteRegion* ready = ready_.load(std::memory_order_acquire); ready != nullptr) return ready;
   const std::lock_guard lock(mutex_);
   error = ENXIO;
@@ -82,11 +82,11 @@ void RemoteTable::refresh(std::size_t used) {
   windows_ = std::move(fresh);
 }
 
-/// False: there is none, it makes no sense, or it is just being changed, which will be followed by another change.
+/// Reads an entry. False: it is unused, invalid, or just being changed; another change of the table follows then.
 bool RemoteTable::read(std::size_t index, std::uint64_t sequence, RemoteWindow::Entry& entry) const {
   if (sequence % 2 == 0) return false;
   const layout::WindowEntry& told = told_.entries[index];
-  // WINDOW-ENTRY acquire: the sequence is looked at once more only after these words.
+  // WINDOW-ENTRY acquire: the second load of the sequence comes after these loads.
   const auto load = [](const layout::Word& word) { return word.load(std::memory_order_acquire); };
   const std::uint64_t protection = load(told.protection);
   entry = {.sequence = sequence,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The windows that the peer has registered, as far as they make sense: a copy of what it says, that is checked once and
-// then used. May include: base, arch, layout, fabric.
+// The windows that the peer has registered: a copy of the peer's table that is checked once and then used. Invalid
+// entries are left out. Thread-safe.
+//
+// May include: base, arch, layout, fabric.
 #pragma once
 
 #include <atomic>
@@ -33,8 +35,8 @@ class RemoteWindow {
         sequence(entry.sequence),
         key_(entry.key) {}
 
-  /// The memory itself; reached when it is first asked for. Null, and an errno value, if there is no such memory.
-  /// @param exposure  of the connection; null: it has none
+  /// Returns the window's memory, mapping it at the first call. Null, with an errno value, if it cannot be reached.
+  /// @param exposure  the connection's; null: it has none
   memory::RemoteRegion* reach(fabric::Exposure* exposure, int& error);
 
   const std::uint64_t offset;
@@ -50,14 +52,14 @@ class RemoteWindow {
   std::shared_ptr<memory::RemoteRegion> reached_;
 };
 
-/// As they were at one moment, by offset.
+/// A snapshot of the windows, sorted by offset.
 using RemoteWindows = std::vector<std::shared_ptr<RemoteWindow>>;
 
 class RemoteTable {
  public:
   explicit RemoteTable(const layout::WindowPage& told) : told_(told), windows_(std::make_shared<RemoteWindows>()) {}
 
-  /// What is registered now. Null: out of memory.
+  /// Returns a snapshot of the peer's windows. Null: out of memory.
   std::shared_ptr<const RemoteWindows> windows();
 
  private:
@@ -65,7 +67,7 @@ class RemoteTable {
   bool read(std::size_t index, std::uint64_t sequence, RemoteWindow::Entry& entry) const;
 
   const layout::WindowPage& told_;
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards the members below
   std::uint64_t changes_ = 0;
   std::shared_ptr<const RemoteWindows> windows_;
 };

@@ -19,7 +19,7 @@
 namespace wherry::window {
 namespace {
 
-/// In lists of what has an offset and bytes: the one that holds `at`, or the end.
+/// Returns the item of a list, sorted by offset, that contains `at`; else the end.
 template <class List, class Of>
 auto holder(const List& list, std::uint64_t at, Of&& of) {
   auto next = std::upper_bound(list.begin(), list.end(), at,
@@ -29,7 +29,7 @@ auto holder(const List& list, std::uint64_t at, Of&& of) {
   return at - of(*next).offset < of(*next).bytes ? next : list.end();
 }
 
-/// 0, or why the range does not lie in what is registered (ENXIO), or must not be used so (EPERM).
+/// Returns 0; ENXIO if a part of the range is not registered; EPERM if a window does not allow the access.
 template <class List, class Of>
 int check(const List& list, std::uint64_t start, std::uint64_t bytes, int protection, Of&& of) {
   if (bytes > INT64_MAX || start > INT64_MAX - bytes) return ENXIO;
@@ -46,13 +46,14 @@ int check(const List& list, std::uint64_t start, std::uint64_t bytes, int protec
 constexpr std::identity local_of;
 const RemoteWindow& remote_of(const std::shared_ptr<RemoteWindow>& window) { return *window; }
 
-/// The part of a transfer that comes before the last cache line of its destination.
+/// Returns the bytes of a transfer before the last cache line of its destination.
 std::size_t before_last_line(std::uint64_t destination, std::size_t bytes) {
   const std::size_t last = (destination + bytes - 1) % arch::kCacheLine + 1;
   return bytes - std::min(last, bytes);
 }
 
-/// Where huge pages of the peer's can be huge pages here, too, if they may be so many. Null: no addresses.
+/// Reserves addresses, aligned to huge pages if at least one fits, so that the peer's huge pages can be huge pages
+/// here. Null: no addresses.
 std::byte* reserve_addresses(std::size_t bytes) {
   const std::size_t more = bytes < memory::kHugePage ? 0 : memory::kHugePage;
   void* const room = ::mmap(nullptr, bytes + more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -67,13 +68,13 @@ std::byte* reserve_addresses(std::size_t bytes) {
 
 }  // namespace
 
-/// What a call works on: both sides' windows, or the peer's alone, as they were when it began.
+/// The windows that a call works on, as they were when it began: both sides', or the peer's alone.
 struct Space::View {
   std::shared_ptr<const LocalPieces> local;
   std::shared_ptr<const RemoteWindows> remote;
 };
 
-/// The end of a transfer on this side: a range of windows, or memory that was found to be there.
+/// This side's end of a transfer: a range of windows, or memory that was checked to be mapped.
 struct Space::LocalEnd {
   std::uint64_t offset = 0;
   std::byte* memory = nullptr;
@@ -95,7 +96,8 @@ Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peer
   told_.version = layout::kWindowVersion;
 }
 
-/// A load/store fabric waits for nothing: a deadline would cost a look at the clock for each write.
+/// Flushes the connection. On a load/store fabric that waits for nothing, so no deadline is computed: it would cost
+/// reading the clock for each write.
 int Space::flush(Clock::duration timeout) {
   return connection_.flush(maps_ ? fabric::Deadline{} : time_after(timeout)).error;
 }
@@ -133,7 +135,7 @@ int Space::look(View& view, bool both) {
 int Space::transfer(const LocalEnd& local, std::size_t bytes, std::uint64_t remote, bool writing, RmaOptions options) {
   if (bytes == 0) return EINVAL;
   if (peer_left()) return ECONNRESET;
-  // A forked child's calls are not counted, as its parent goes on counting. They are complete when they return.
+  // A forked child's calls are not counted, because its parent keeps counting. They are complete when they return.
   const bool counted = !origin_.inherited();
   const std::uint64_t call = counted ? completions_.start() : 0;
   View view;
@@ -154,16 +156,16 @@ int Space::move_in_order(const View& view, const LocalEnd& local, std::size_t by
     const std::uint64_t near = local.memory == nullptr ? local.offset : reinterpret_cast<std::uint64_t>(local.memory);
     first = before_last_line(writing ? remote : near, bytes);
     if (const int error = move_parts(view, local, {0, first}, remote, writing, true); error != 0) return error;
-    // outside: the last line comes after the others, for the program at the other end that looks at it.
+    // outside: orders the last line after the others, for the program at the other end that polls it.
     std::atomic_thread_fence(std::memory_order_release);
   }
-  // Only writing on a put fabric may complete later, where the word that says so follows behind. On a load/store fabric
-  // the rest is complete but for memory that is not mapped there.
+  // Only a write on a put fabric may complete later: the word that reports completion follows it. On a load/store
+  // fabric only memory that is not mapped there needs a flush.
   const bool later = writing && !options.complete && !maps_;
   return move_parts(view, local, {first, bytes}, remote, writing, !later);
 }
 
-/// On a network, in parts: the limit is then one of the time without progress, whatever the size.
+/// On a network, moves parts of at most 16 MiB: kFenceTimeout then limits the time without progress, whatever the size.
 int Space::move_parts(const View& view, const LocalEnd& local, Part part, std::uint64_t remote, bool writing,
                       bool completes) {
   constexpr std::size_t kMost = std::size_t{16} << 20;
@@ -218,7 +220,7 @@ int Space::move(const View& view, const LocalEnd& local, Part part, std::uint64_
   return 0;
 }
 
-/// Has the fabric move it, once its queue has room.
+/// Lets the fabric move the bytes, once its queue has room.
 int Space::request(memory::RemoteRegion& reached, std::uint64_t offset, std::span<std::byte> near, bool writing) {
   const auto deadline = time_after(kFenceTimeout);
   for (Backoff backoff; !reached.has_room(); backoff.pause()) {
@@ -229,7 +231,7 @@ int Space::request(memory::RemoteRegion& reached, std::uint64_t offset, std::spa
   return peer_left() ? ECONNRESET : EFAULT;
 }
 
-/// By way of memory that the fabric can send from, and complete when this returns.
+/// Moves the bytes through memory that the fabric can send from. Complete when this returns.
 int Space::move_staged(memory::RemoteRegion& reached, std::uint64_t offset, std::span<std::byte> near, bool writing) {
   constexpr std::size_t kMost = std::size_t{256} << 10;
   std::optional<LateBuffers::Slot> buffer;
@@ -270,7 +272,7 @@ int Space::wait(Mark mark, Clock::duration timeout, const GiveUp& give_up) {
   if (mark.calls > told_.started.load(std::memory_order_acquire)) return EINVAL;                        // WINDOW-RMA
   const auto complete = [&] { return told_.completed.load(std::memory_order_acquire) >= mark.calls; };  // WINDOW-RMA
   for (Backoff backoff; !complete(); backoff.pause()) {
-    // What it completed before it left is visible once it is seen to have left.
+    // Calls that the peer completed before it left are visible once it is seen to have left.
     if (peer_left()) return complete() ? 0 : ECONNRESET;
     if (give_up && give_up()) return complete() ? 0 : ECANCELED;
     if (Clock::now() > deadline) return ETIMEDOUT;
@@ -296,7 +298,7 @@ int Space::signal(bool of_peer, const std::optional<Signal>& local, const std::o
 
 namespace {
 
-/// Eight bytes in one store where they are aligned, else in two.
+/// Stores eight bytes: in one store if aligned, else in two.
 void store_release(std::byte* to, std::uint64_t value) {
   if (reinterpret_cast<std::uintptr_t>(to) % sizeof value == 0) {
     reinterpret_cast<layout::Word*>(to)->store(value, std::memory_order_release);  // SIGNAL
@@ -330,7 +332,7 @@ int Space::store_far(const View& view, const Signal& signal) {
     return 0;
   }
   if (at % sizeof signal.value == 0) return reached->signal(at, signal.value) ? 0 : EFAULT;
-  // No fabric stores such a word: after all that came before, as bytes.
+  // No fabric stores an unaligned word: it is written as bytes, after a flush of everything before.
   if (const int failed = flush(kFenceTimeout); failed != 0) return failed;
   std::uint64_t value = signal.value;
   return move_staged(*reached, at, std::as_writable_bytes(std::span(&value, 1)), true);
@@ -367,8 +369,8 @@ int Space::map_windows(const View& view, std::span<std::byte> where, std::uint64
     int error = 0;
     memory::RemoteRegion* reached = far.reach(exposure_, error);
     if (reached == nullptr) return error;
-    // Either the owner, which withdraws the window before it looks for the mark, sees that its pages must stay, or the
-    // window is seen to be gone here.
+    // The owner withdraws a window and then reads the mark. Either it sees the mark, and the pages stay; or this side
+    // sees that the window is gone.
     const Entry entry{.index = far.index, .sequence = far.sequence};
     references_->add(entry);
     arch::publish_then_look();  // WINDOW-MARK: pairs with the fence in LocalTable::release

@@ -116,7 +116,7 @@ TEST(ErrorTextOfCalls, Streams) {
        {"open the windows of a stream: Bad file descriptor; the stream is closed", [&] { (void)closed.windows(); }},
        {"both sides must ask for them when they listen and connect (StreamOptions::windows)",
         [&] { (void)stream.windows(); }},
-       {"a stream is in one poller at most; remove it there first", [&] { other.add(stream, 1); }}});
+       {"the stream is in a poller already; remove it there first", [&] { other.add(stream, 1); }}});
 }
 
 TEST(ErrorTextOfCalls, Windows) {
@@ -139,15 +139,16 @@ TEST(ErrorTextOfCalls, Windows) {
     while (true) (void)ours.add(memory.first(kPage));
   };
   expect_texts(
-      {{"windows are whole pages, and offsets multiples of the page size", [&] { (void)ours.add(memory.first(1)); }},
+      {{"the size and the offset of a window must be multiples of the page size",
+        [&] { (void)ours.add(memory.first(1)); }},
        {"all of the memory must be mapped and readable", [&] { (void)ours.add({nowhere(), kPage}); }},
-       {"a window is there, or the offset is not below 2^62; let an offset be chosen",
+       {"the offset has a window already, or is not below 2^62; use another, or omit it to have one chosen",
         [&] { (void)ours.add(memory.first(kPage), Access::read, there); }},
-       {"the peer still maps the window that was there; let it unmap that, or another offset be chosen",
+       {"the peer still maps the window that was there; unmap it at the peer, or use another offset",
         [&] { (void)ours.add(memory.first(kPage), Access::read, mapped); }},
        {"the peer has not registered all of that range", [&] { (void)theirs.map(1UL << 40, kPage); }},
        {"the peer's window does not allow that access", [&] { (void)theirs.map(there, kPage); }},
-       {"this memory cannot be mapped; read and write it instead", [&] { (void)theirs.map(kept, kPage); }},
+       {"this memory cannot be mapped; use read_from and write_to instead", [&] { (void)theirs.map(kept, kPage); }},
        {"a side has up to 4096 windows; register larger ones, or raise vm.max_map_count", add_too_many}});
   connected.close();
   EXPECT_THAT(text_of([&] {
@@ -174,9 +175,9 @@ TEST(ErrorTextOfCalls, PublishersAndSubscribersThatMeetWhatTheyDidNotLookFor) {
   const fabric::Offer publisher = message::publishers_offer(pool);
   const fabric::Offer subscriber = message::subscribers_offer(16, Overflow::wait);
   EXPECT_THAT(met<Subscriber>(stream::offer_of({.own = kPage})),
-              HasSubstr("a stream has this port; use one, or another port"));
+              HasSubstr("this port has a stream; connect a stream to it, or use another port"));
   EXPECT_THAT(met<Subscriber>({.segment_bytes = kPage}),
-              HasSubstr("something that exchanges no messages of Wherry's has this port; use another"));
+              HasSubstr("the program at this port does not exchange Wherry messages; use another port"));
   EXPECT_THAT(met<Subscriber>(subscriber), HasSubstr("two subscribers met; connect one to a publisher"));
   EXPECT_THAT(met<Publisher>(publisher), HasSubstr("two publishers met; connect one to a subscriber"));
   for (const std::size_t at : {offsetof(layout::MessageGreeting, version), offsetof(layout::MessageGreeting, queue)}) {
@@ -187,8 +188,8 @@ TEST(ErrorTextOfCalls, PublishersAndSubscribersThatMeetWhatTheyDidNotLookFor) {
     EXPECT_THAT(
         met<Subscriber>(wrong),
         HasSubstr(at == offsetof(layout::MessageGreeting, version)
-                      ? "the peer exchanges no messages of this version of Wherry; use one version on both sides"
-                      : "the publisher has no room for the returns of a queue this deep; use a smaller one"));
+                      ? "the peer does not exchange messages of this version of Wherry; use one version on both sides"
+                      : "the publisher cannot hold the returns of a queue of this size; use a smaller queue"));
   }
 }
 
@@ -202,7 +203,7 @@ TEST(ErrorTextOfCalls, PublishersAndSubscribers) {
   };
   expect_texts({{"its queue has 1 to 65536 messages, not 0", [] { (void)Subscriber({.queue = 0}); }},
                 {"; use another publisher or subscriber", [&] { subscriber.listen("wherry+shm://*:*"); }},
-                {"nobody can come: listen on an address, or connect to one, first", [&] { lonely.admit(1, 0ms); }},
+                {"no peer can connect: listen on an address or connect to one first", [&] { lonely.admit(1, 0ms); }},
                 {"somebody listens there but did not accept in time; wait longer (WHERRY_CONNECT_TIMEOUT)",
                  [&] { lonely.connect(listener->local().to_string(), 0ms); }},
                 {"; use one publisher or subscriber for each fabric", on_two_fabrics}});

@@ -289,7 +289,8 @@ TEST_F(ErrorText, OfAStreamAndAPublisherThatMeetNamesTheOther) {
   const auto finish = [&] {
     while (!stream.try_finish()) publisher.admit();
   };
-  EXPECT_THAT(text_of(finish), HasSubstr("a Publisher or a Subscriber has this port; use one, or another port"));
+  EXPECT_THAT(text_of(finish),
+              HasSubstr("this port has a Publisher or a Subscriber; connect the other one to it, or use another port"));
 }
 
 TEST_F(ErrorText, OfAListenerThatClosesSaysSo) {
@@ -318,7 +319,7 @@ TEST_F(ErrorText, OfAnotherVersionOrSomethingElseTellsOneFromTheOther) {
   EXPECT_THAT(answered(newer),
               HasSubstr("the peer is no stream of this version of Wherry; use one version on both sides"));
   EXPECT_THAT(answered({.segment_bytes = kPage}),
-              HasSubstr("something that is no stream of Wherry's has this port; use another"));
+              HasSubstr("the program at this port has no Wherry stream; use another port"));
 }
 
 /// The text of a stream that connects to a listener by hand, which answers so.
