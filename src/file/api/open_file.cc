@@ -32,10 +32,10 @@ constexpr int kFlags = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_SYN
                        O_CLOEXEC | O_LARGEFILE | O_NOCTTY;
 constexpr std::string_view kScheme = "wherry";
 
-/// A file's name, taken apart.
+/// A file's name, split.
 struct Name {
   std::string whole;
-  std::string address;  // empty: a path of this machine
+  std::string address;  // empty: a path on this machine
   std::string path;
 
   [[nodiscard]] bool is_remote() const { return !address.empty(); }
@@ -136,13 +136,13 @@ std::shared_ptr<HostFiles> connected(const char* what, const Name& name, const O
   }
 }
 
-/// Without a call that sets it for a moment.
+/// Reads the umask without the umask() call, which would change it for a moment.
 unsigned umask_of_process() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
     if (line.starts_with("Umask:")) return static_cast<unsigned>(std::strtoul(line.c_str() + 6, nullptr, 8));
   }
-  return 077;  // not known: the mask that gives least
+  return 077;  // unknown: the mask with the fewest permissions
 }
 
 std::uint32_t host_flags(int flags) {
@@ -169,7 +169,7 @@ void say_once(const std::string& word, std::string_view now) {
                                       " now; the old one will be refused by the next release");
 }
 
-/// The word in the environment is for all files: one that the file does not have means what it has.
+/// The path in the environment applies to all files. If a file does not have it, its other path is used.
 Path path_of(const Options& options, const Name& name) {
   if (options.path) {
     if (has_path(name.is_remote(), *options.path)) return *options.path;
@@ -223,7 +223,7 @@ Opening open_file(std::string_view text, int flags, unsigned mode, const Options
                      .path = path_of(options, name)};
   layout::FileStatus status{};
   opening.source = open_there(name, flags, mode, options, status);
-  // As the kernel does: a terminal or /dev/null has no size to set.
+  // As the kernel does, truncates regular files only: a terminal or /dev/null has no size to set.
   if ((flags & O_TRUNC) == 0 || !S_ISREG(status.mode)) return opening;
   if (const int error = opening.source->set_size(0); error != 0) fail(error, "truncate", name);
   return opening;
