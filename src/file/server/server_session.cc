@@ -16,10 +16,10 @@ namespace {
 using layout::FileAnswer;
 using layout::FileCall;
 
-/// Data of one turn: another client of the same thread waits for a tenth of a millisecond.
+/// Data of one turn. Another client of the same thread waits for about 0.1 ms.
 constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
 
-/// What a request counts as beside its data: 64 small ones are a turn.
+/// Cost of a request, in addition to its data: 64 small requests are a turn.
 constexpr std::size_t kRequestBytes = kTurnBytes / 64;
 
 std::string string_of(std::span<const std::byte> bytes) {
@@ -91,7 +91,7 @@ ServerSession::Step ServerSession::send_out() {
   return Step::on;
 }
 
-/// A header, and what it announces beside data.
+/// Receives a header and its names, but no data.
 ServerSession::Step ServerSession::take_message() {
   while (have_ < need_) {
     const Result result = stream_.try_receive(std::span(in_).subspan(have_, need_ - have_));
@@ -118,7 +118,7 @@ ServerSession::Step ServerSession::greet() {
   return Step::on;
 }
 
-/// Another thread may serve what an earlier process of the client has sent.
+/// Waits, since another thread may still serve requests of an earlier process of the client.
 ServerSession::Step ServerSession::follow() {
   if (nothing_came() == Step::over) return Step::over;
   if (member_ && member_->has_earlier()) return Step::later;
@@ -152,7 +152,7 @@ ServerSession::Step ServerSession::begin() {
   }
 }
 
-/// A call that opens a file may meet leases. Clients that have delegations are told, and this one asks again.
+/// If a call that opens a file meets a lease, recalls are sent at once, and this client asks again.
 ServerSession::Step ServerSession::perform() {
   const Outcome outcome = calls_.perform(request_);
   if (outcome.is_leased()) service_.delegations.look();
@@ -186,7 +186,7 @@ ServerSession::Step ServerSession::watch() {
   return result.ok() ? break_off("a request before the last one was answered") : Step::over;
 }
 
-/// The whole answer of a call that moved no data, or the last part of one that did.
+/// Sends the whole answer of a call that moved no data, or the last part of another one.
 void ServerSession::answer(const Outcome& outcome) {
   pass(service_.at, FaultPoint::call_made);
   const FileAnswer head{.id = request_.header.id,
@@ -210,7 +210,7 @@ FileAnswer ServerSession::head_of(std::size_t payload, bool last) const {
           .position = 0};
 }
 
-/// Called when expected data is not there: returns whether it can still come.
+/// Called if expected data has not arrived: returns whether it still can.
 ServerSession::Step ServerSession::nothing_came() {
   return stream_.try_receive(std::span<std::byte>()).ok() ? Step::readable : Step::over;
 }
