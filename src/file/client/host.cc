@@ -134,7 +134,7 @@ std::shared_ptr<LentFile> Host::borrow(File& file) {
   int error = 0;
   auto taken =
       LentFile::take(link_.connection()->lender(), std::exchange(file.lent_as, 0) - 1, file.status, file.flags, error);
-  // The kernel refuses these for every file. After ESRCH, of a dead server, the next server is asked.
+  // EPERM, ENOSYS: the kernel refuses every file. After ESRCH, of a dead server, the next server is asked.
   if (error == EPERM || error == ENOSYS) link_.refuse_lent();
   if (taken) link_.lent().set(file.own, taken);
   return taken;

@@ -30,7 +30,7 @@ using layout::KeptStart;
 using layout::KeptWord;
 
 constexpr std::size_t kBytes = layout::kKeptPage + 2 * layout::kKeptHalf;
-/// A log is written anew when it has twice the length that it had then, and not below this.
+/// A log is rewritten when it has doubled since the last time, but not below this size.
 constexpr std::uint64_t kLeastLog = std::uint64_t{1} << 20;
 
 constexpr std::size_t rounded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -197,7 +197,7 @@ KeptSnapshot KeptState::load() const {
   return snapshot;
 }
 
-/// Where a record of that many bytes goes. Null: nothing is kept any more.
+/// Returns the place for a record of `bytes`. Null: nothing is kept any more.
 std::byte* KeptState::make_room(std::size_t bytes) {
   if (rounded(bytes) > layout::kKeptHalf - used_) start_->version = layout::kKeptFull;
   if (start_->version == layout::kKeptFull) return nullptr;
@@ -211,7 +211,7 @@ void KeptState::commit() {
   std::atomic_ref(start_->used[half_]).store(used_, std::memory_order_release);
 }
 
-/// Without memory to do so the old log goes on.
+/// If memory is short, the old log continues.
 void KeptState::write_anew() noexcept {
   const std::uint32_t half_before = half_;
   const std::uint64_t used_before = used_;

@@ -24,7 +24,7 @@ constexpr const char* kAdvice = "set --write-buffer to less";
 
 std::size_t files_end() { return sizeof(WriteBufferHeader) + layout::kWriteBufferFiles * sizeof(WriteFile); }
 
-/// Where the pieces begin.
+/// Offset of the pieces.
 std::size_t head_of(std::size_t records) {
   return (files_end() + records * sizeof(WriteRecord) + kPage - 1) / kPage * kPage;
 }
@@ -76,7 +76,8 @@ WriteBuffer::WriteBuffer(UniqueFd memory) : memory_(std::move(memory)) {
   }
 }
 
-/// Of a committed record. One of a file that was removed would otherwise become one of the next file with that number.
+/// Whether a committed record is valid. Otherwise a record of a removed file would become one of the next file with
+/// that number.
 bool WriteBuffer::is_sound(RecordNumber number) const {
   const WriteRecord& found = record(number);
   const bool has_file = found.file < layout::kWriteBufferFiles &&
@@ -140,7 +141,7 @@ void WriteBuffer::remove_file(FileNumber number) {
 
 void WriteBuffer::rename(FileNumber number, const std::string& name) {
   WriteFile& renamed = file(number);
-  if (name.size() >= sizeof renamed.names[0]) return;  // it is not found by it then
+  if (name.size() >= sizeof renamed.names[0]) return;  // the file will not be found by this name
   const std::uint64_t next = 1 - renamed.name.load(std::memory_order_relaxed);
   std::memcpy(renamed.names[next], name.c_str(), name.size() + 1);
   renamed.name.store(next, std::memory_order_release);  // KEPT-NAME release: the name
