@@ -55,8 +55,8 @@ TEST(FilesFault, WhatCannotBeOpenedSaysWhatToDo) {
   in_client([&] {
     const std::string address = served.address();
     const std::string path = (served.root() / "file").string();
-    EXPECT_THAT(refusal(path, O_RDONLY, ENOENT), HasSubstr("see that its name is right; O_CREAT makes it"));
-    EXPECT_THAT(refusal(address + "/file", O_RDONLY, ENOENT), HasSubstr("O_CREAT makes it"));
+    EXPECT_THAT(refusal(path, O_RDONLY, ENOENT), HasSubstr("check the name; O_CREAT creates the file"));
+    EXPECT_THAT(refusal(address + "/file", O_RDONLY, ENOENT), HasSubstr("O_CREAT creates the file"));
     EXPECT_THAT(refusal("wherry:/0:2000/file", O_RDONLY, ENOENT),
                 HasSubstr("a file of a host is named wherry://NODE:PORT/PATH"));
     EXPECT_THAT(refusal(address, O_RDONLY, EINVAL),
@@ -67,13 +67,13 @@ TEST(FilesFault, WhatCannotBeOpenedSaysWhatToDo) {
     EXPECT_THAT(refusal("wherry://0:64999/file", O_RDONLY, ECONNREFUSED),
                 HasSubstr("no server listens there: wherry serve --root DIR --listen wherry://0:64999"));
     EXPECT_THAT(refusal(std::string("a\0b", 3), O_RDONLY, EINVAL),
-                HasSubstr("a zero byte is no part of a file's name"));
+                HasSubstr("remove the zero byte: no file name contains one"));
     EXPECT_THAT(refusal(address + "/../outside", O_RDONLY, EXDEV),
-                HasSubstr("its name leads out of the directory that is served"));
+                HasSubstr("its name leads out of the served directory"));
     EXPECT_THAT(refusal(fixed.address() + "/file", O_RDWR | O_CREAT, EROFS),
-                HasSubstr("its server serves it to be read only"));
+                HasSubstr("its server serves it read-only"));
     EXPECT_THAT(refusal(path, O_RDWR | O_DIRECT, EINVAL),
-                HasSubstr("leave out flags that files of Wherry's do not have, such as O_DIRECT"));
+                HasSubstr("omit flags that Wherry does not support, such as O_DIRECT"));
     EXPECT_THAT(refusal(path, O_RDONLY | O_TRUNC, EINVAL), HasSubstr("O_TRUNC needs O_WRONLY or O_RDWR"));
     EXPECT_THAT(refusal(address + "/", O_RDWR, EISDIR), HasSubstr("Is a directory"));
     EXPECT_THAT(refusal(address + "/" + std::string(5000, 'x'), O_RDONLY, ENAMETOOLONG),
@@ -88,7 +88,7 @@ TEST(FilesFault, WhatCannotBeOpenedSaysWhatToDo) {
   });
   in_client([&] {
     if (::geteuid() == 0 && ::seteuid(65534) != 0) return;
-    EXPECT_THAT(refusal("/proc/1/mem", O_RDWR, EACCES), HasSubstr("the user may not: see the permissions"));
+    EXPECT_THAT(refusal("/proc/1/mem", O_RDWR, EACCES), HasSubstr("this user may not: check the permissions"));
   });
   in_client([&] {
     if (!NoDescriptors::kPossible) return;

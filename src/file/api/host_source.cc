@@ -144,7 +144,7 @@ HostSource::~HostSource() {
   try {
     (void)close();
   } catch (const std::exception& error) {
-    log::write(log::Level::warning, std::string("a file of a host could not be closed: ") + error.what());
+    log::write(log::Level::warning, std::string("cannot close a file of a host: ") + error.what());
   }
 }
 

@@ -44,7 +44,8 @@ struct Name {
 Name parse(std::string_view text, const char* what) {
   Name name{.whole = std::string(text), .address = {}, .path = std::string(text)};
   if (text.find('\0') != std::string_view::npos) {
-    throw Error(EINVAL, what, std::string(text.substr(0, text.find('\0'))), "a zero byte is no part of a file's name");
+    throw Error(EINVAL, what, std::string(text.substr(0, text.find('\0'))),
+                "remove the zero byte: no file name contains one");
   }
   const std::size_t authority = text.find("://");
   const bool remote = authority != std::string_view::npos && text.starts_with(kScheme) &&
@@ -71,19 +72,19 @@ std::string advice_on(int error, const char* what, const Name& name) {
       if (!name.is_remote() && name.whole.starts_with(kScheme)) {
         advice = "a file of a host is named wherry://NODE:PORT/PATH";
       } else {
-        advice = "see that its name is right";
-        if (what == std::string_view("open")) advice += "; O_CREAT makes it";
+        advice = "check the name";
+        if (what == std::string_view("open")) advice += "; O_CREAT creates the file";
       }
       break;
     case EACCES:
     case EPERM:
-      advice = "the user may not: see the permissions of the file, and of the directories on the way to it";
+      advice = "this user may not: check the permissions of the file, and of the directories in its path";
       break;
     case EROFS:
-      advice = name.is_remote() ? "its server serves it to be read only" : "its file system is mounted read-only";
+      advice = name.is_remote() ? "its server serves it read-only" : "its file system is mounted read-only";
       break;
     case EXDEV:
-      advice = "its name leads out of the directory that is served";
+      advice = "its name leads out of the served directory";
       break;
     case EMFILE:
     case ENFILE:
@@ -95,26 +96,26 @@ std::string advice_on(int error, const char* what, const Name& name) {
                                 : "its disk fails: see the kernel's log (dmesg)";
       break;
     case ESTALE:
-      advice = "another file has its name by now, or none: open it again";
+      advice = "its name now leads to another file, or to none: open it again";
       break;
     case EISDIR:
-      advice = "it is a directory: open those with O_RDONLY, and remove them with rmdir";
+      advice = "it is a directory: open it with O_RDONLY, or remove it with rmdir";
       break;
     case ENOTDIR:
-      advice = "something on the way to it is no directory: see that its name is right";
+      advice = "a component of its path is not a directory: check the name";
       break;
     case EEXIST:
-      advice = "it is there already: leave out O_EXCL to open it";
+      advice = "it exists already: omit O_EXCL to open it";
       break;
     case ELOOP:
-      advice = "too many symbolic links, or one at its end with O_NOFOLLOW";
+      advice = "too many symbolic links, or the last component is one and O_NOFOLLOW is set";
       break;
     case ETXTBSY:
-      advice = "it is a program that runs: end that, or write another file and rename it";
+      advice = "it is a running program: end it, or write another file and rename that";
       break;
     case ENOSPC:
     case EDQUOT:
-      advice = "free some room, or raise the quota, where the file is";
+      advice = "free space on its file system, or raise the quota";
       break;
     default:
       break;
@@ -211,7 +212,7 @@ Opening open_file(std::string_view text, int flags, unsigned mode, const Options
   const int access = flags & O_ACCMODE;
   if (access == O_ACCMODE) throw Error(EINVAL, "open", name.whole, "use O_RDONLY, O_WRONLY or O_RDWR");
   if ((flags & ~kFlags) != 0) {
-    throw Error(EINVAL, "open", name.whole, "leave out flags that files of Wherry's do not have, such as O_DIRECT");
+    throw Error(EINVAL, "open", name.whole, "omit flags that Wherry does not support, such as O_DIRECT");
   }
   if ((flags & O_TRUNC) != 0 && access == O_RDONLY) {
     throw Error(EINVAL, "open", name.whole, "O_TRUNC needs O_WRONLY or O_RDWR");

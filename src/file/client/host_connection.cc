@@ -58,9 +58,9 @@ StreamConnection::StreamConnection(const std::string& address, std::size_t ring_
   const Timeout most = timeout.value_or(kGreeting);
   const auto greeting = std::as_writable_bytes(std::span(&hello_, 1));
   const bool answered = stream_.send(bytes, most).ok() && stream_.receive_all(greeting, most).ok();
-  if (!answered) throw Error(ECONNRESET, "connect", address, "see what the server there says; is it wherry serve?");
+  if (!answered) throw Error(ECONNRESET, "connect", address, "check that wherry serve listens there, and read its log");
   if (hello_.magic != layout::kFileMagic || hello_.version != layout::kFileVersion) {
-    throw Error(EPROTO, "connect", address, "let wherry serve, of the same version, listen there");
+    throw Error(EPROTO, "connect", address, "run wherry serve of the same version there");
   }
   // A process number that the operating system does not vouch for may be another process here.
   const bool vouched = stream_.peer().vouched() && is_own_kernel(boot_id_of(hello_));

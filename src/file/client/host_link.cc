@@ -253,7 +253,7 @@ int HostLink::reconnect(Clock::time_point deadline) {
     connection_.reset();
     if (Clock::now() >= deadline) break;
   }
-  if (!connection_ && !once) log::write(log::Level::warning, "the host's files are out of reach: " + problem);
+  if (!connection_ && !once) log::write(log::Level::warning, "cannot reach the host's files: " + problem);
   unreachable_ = !connection_;
   next_try_ = Clock::now() + kTryAgain;
   return connection_ ? 0 : EIO;
@@ -268,7 +268,7 @@ std::unique_ptr<HostConnection> HostLink::connect_after(std::chrono::millisecond
   try {
     std::this_thread::sleep_for(pause);
     const Clock::duration left = std::max<Clock::duration>(deadline - Clock::now(), kLeastConnect);
-    problem = "the server ends its connections";
+    problem = "the server closes its connections";
     return connect(StreamConnection::kNoWait, left);
   } catch (const std::exception& error) {
     problem = error.what();
@@ -377,7 +377,7 @@ void HostLink::give_up_locks() {
     owner->locked->stale = true;
     lost = true;
   }
-  if (lost) log::write(log::Level::warning, "the host's server was started again: locks on its files are lost");
+  if (lost) log::write(log::Level::warning, "the host's server was restarted: locks on its files are lost");
 }
 
 }  // namespace wherry::file

@@ -20,7 +20,7 @@ Hosts::Hosts(const HostOptions& options, std::size_t count) : address_(options.a
   } catch (const std::exception& error) {
     // The server accepts no more clients: fewer calls at a time.
     log::write(log::Level::warning,
-               "wherry mount: goes on with " + std::to_string(connections_.size()) + " connections: " + error.what());
+               "wherry mount: uses only " + std::to_string(connections_.size()) + " connections: " + error.what());
   }
 }
 
@@ -104,7 +104,7 @@ int Hosts::File::open_again(std::uint32_t flags, std::unique_ptr<File>& file, la
 Hosts::File::~File() {
   const Use use(connection_);
   // The flush before it has reported errors of the close.
-  if (use->close(handle_) != 0) log::write(log::Level::debug, "wherry mount: a file is closed with an error");
+  if (use->close(handle_) != 0) log::write(log::Level::debug, "wherry mount: closing a file at the server failed");
   connection_.files.fetch_sub(1, std::memory_order_relaxed);
 }
 

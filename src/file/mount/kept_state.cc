@@ -171,7 +171,7 @@ KeptState::KeptState(const UniqueFd& memory) : memory_(memory.get()) {
   if (start_->version == 0) start_->version = layout::kKeptVersion;
   if (start_->version != layout::kKeptVersion) {
     ::munmap(start_, kBytes);
-    throw Error(ENOSPC, "go on with", "a mount of very many files", "mount it again");
+    throw Error(ENOSPC, "take over", "a mount whose state log is full", "unmount it, and mount it again");
   }
   // KEPT acquire: the whole half.
   half_ = std::atomic_ref(start_->half).load(std::memory_order_acquire) & 1U;

@@ -140,7 +140,7 @@ void check_fuse(const std::string& directory) {
                                    "gives no right to mount by itself, or mount as root"
                                  : "/dev/fuse is needed: load the kernel's module fuse; in a container, "
                                    "--device /dev/fuse --cap-add SYS_ADMIN";
-  throw Error(error, "mount on", directory, std::string(advice) + ". Programs that use wherry::files do without");
+  throw Error(error, "mount on", directory, std::string(advice) + ". Programs that use wherry::files need no mount");
 }
 
 }  // namespace wherry::file::mount

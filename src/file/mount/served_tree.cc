@@ -19,7 +19,7 @@ namespace {
 layout::FileStatus root_of(Hosts& hosts, const std::string& address) {
   layout::FileStatus status{};
   const int error = hosts.any()->names().status(".", false, status);
-  if (error != 0) throw Error(error, "mount", address, "see what wherry serve says");
+  if (error != 0) throw Error(error, "mount", address, "read the log of wherry serve");
   return status;
 }
 
@@ -32,7 +32,7 @@ std::string text_of(const Record& record) {
 template <class Record>
 Record record_of(const std::string& text) {
   Record record{};
-  if (text.size() != sizeof record) throw Error(EPROTO, "take over", "a mount", "umount it, and mount again");
+  if (text.size() != sizeof record) throw Error(EPROTO, "take over", "a mount", "unmount it, and mount it again");
   std::memcpy(&record, text.data(), sizeof record);
   return record;
 }

@@ -145,9 +145,9 @@ void Session::go_on(UniqueFd device, const KeptSnapshot& left) {
   device_ = left.number(layout::KeptWord::device);
   const int number = device.release();
   if (const int error = fuse_session_custom_io(session_.get(), &device_io(), number); error != 0)
-    throw Error(-error, "go on with the mount on", directory_, "");
+    throw Error(-error, "take over the mount on", directory_, "");
   if (!agree_again(session_.get(), left.text(layout::KeptWord::first_request)))
-    throw Error(EPROTO, "go on with the mount on", directory_, "mount it again");
+    throw Error(EPROTO, "take over the mount on", directory_, "unmount it, and mount it again");
   if (left.number(layout::KeptWord::passthrough) == 0) system_.passthrough().end();
 }
 
@@ -258,7 +258,7 @@ void Session::start() {
     write_behind.start([this] { return system_.delegations().client(); });
     system_.delegations().start([this](NodeId node) { system_.tree().drop(node, Kept::attributes); }, write_behind);
     if (const int error = takes_over_ ? ask_to_resend(fuse_session_fd(session_.get())) : 0; error != 0)
-      log::write(log::Level::error, "wherry mount: the kernel does not repeat what was asked for: " +
+      log::write(log::Level::error, "wherry mount: cannot make the kernel repeat unanswered requests: " +
                                         std::system_category().message(error));
     while (threads_.size() < count_) {
       threads_.emplace_back([this] { work(); });
@@ -269,7 +269,7 @@ void Session::start() {
   }
   if (takes_over_) return;
   struct stat found{};
-  if (::stat(directory_.c_str(), &found) != 0) throw Error(errno, "look at the mount on", directory_, "");
+  if (::stat(directory_.c_str(), &found) != 0) throw Error(errno, "check the mount on", directory_, "");
   system_.passthrough().check();
   hand_over();
 }
@@ -278,7 +278,8 @@ bool Session::wait(int signals) {
   std::array<pollfd, 3> wanted{{{signals, POLLIN, 0}, {ended_.get(), POLLIN, 0}, {kept_.supervisor(), 0, 0}}};
   while (::poll(wanted.data(), wanted.size(), -1) < 0 || (wanted[0].revents == 0 && wanted[1].revents == 0)) {
     if (wanted[2].revents == 0) continue;
-    log::write(log::Level::warning, "wherry mount: the supervisor is gone: if this process is killed the mount ends");
+    log::write(log::Level::warning,
+               "wherry mount: the supervisor has ended: if this process is killed, the mount ends");
     wanted[2].fd = -1;
   }
   const bool is_used = wanted[1].revents == 0 && is_here() && unmount(directory_, false) != 0;

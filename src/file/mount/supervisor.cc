@@ -176,7 +176,7 @@ bool Supervisor::has_ended(int& status) {
   if (looks_ < kFewLooks) return false;
   const Doing doing = doing_of(daemon_);
   if (looks_ == kManyLooks && doing == Doing::calls)
-    log::write(log::Level::warning, "wherry mount: the next daemon waits for a call of the one that has ended");
+    log::write(log::Level::warning, "wherry mount: the next daemon waits for a system call of the killed one");
   if (doing == Doing::calls || (doing == Doing::unknown && looks_ < kManyLooks)) return false;
   log::write(log::Level::info, "wherry mount: a thread of the daemon still waits for a page");
   ending_daemons_.push_back(daemon_);
@@ -206,7 +206,7 @@ int Supervisor::run() {
     if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || !mounted_)) return WEXITSTATUS(status);
     if (!is_to_start_again(status)) return give_up();
     log::write(log::Level::warning,
-               std::string("wherry mount: the daemon has ended: ") + cause_of(status) + "; another one is started");
+               std::string("wherry mount: the daemon has ended: ") + cause_of(status) + "; starting another one");
     pause();
     try {
       start();
@@ -224,7 +224,7 @@ int Supervisor::give_up() {
   const bool had_device = kept_.contains({KeptKind::device});
   kept_.clear();
   if (!had_device || !mounted_ || mounted_device(directory_) != mounted_) return 1;
-  log::write(log::Level::error, "wherry mount: no daemon serves " + directory_ + " any more: it is unmounted");
+  log::write(log::Level::error, "wherry mount: no daemon serves " + directory_ + " any more; unmounting it");
   unmount(directory_, true);
   return 1;
 }

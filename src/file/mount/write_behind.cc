@@ -23,7 +23,7 @@ void WriteBehind::replay(Host& host) {
   const auto tell = [&](const Replayed& one) {
     if (one.error == 0) return;
     log::write(log::Level::error, "wherry mount: writes to " + printable(one.name) +
-                                      " that an earlier daemon had kept" +
+                                      " that an earlier daemon had held back" +
                                       " are lost: " + std::system_category().message(one.error));
     for_each_node(one.identity, [&](NodeId node) {
       for (const auto& file : nodes_.open_files(node)) file->errors().note(one.error);
@@ -219,7 +219,8 @@ bool WriteBehind::attend_to(const Kept& kept) {
     if (kept->is_recalled() || !kept->is_held()) end(kept, false);
     return true;
   } catch (const std::exception& error) {
-    log::write(log::Level::error, std::string("wherry mount: writes are kept for longer: ") + error.what());
+    log::write(log::Level::error,
+               std::string("wherry mount: cannot send held-back writes now, will retry: ") + error.what());
     return false;
   }
 }

@@ -20,7 +20,7 @@ using layout::WriteFile;
 using layout::WriteRecord;
 
 constexpr std::size_t kPage = 4096;
-constexpr const char* kAdvice = "set --write-buffer to less";
+constexpr const char* kAdvice = "set --write-buffer to a smaller size";
 
 std::size_t files_end() { return sizeof(WriteBufferHeader) + layout::kWriteBufferFiles * sizeof(WriteFile); }
 
@@ -60,7 +60,7 @@ WriteBuffer::WriteBuffer(UniqueFd memory) : memory_(std::move(memory)) {
       ::fstat(memory_.get(), &found) == 0 && ::pread(memory_.get(), &header, sizeof header, 0) == sizeof header &&
       header.version == layout::kWriteBufferVersion && header.magic == layout::kWriteBufferMagic &&
       header.records <= UINT32_MAX / kPiece && static_cast<std::uint64_t>(found.st_size) == size_of(header.records);
-  if (!is_one) throw Error(EINVAL, "use memory for writes", "", "give what WriteBuffer::make has made");
+  if (!is_one) throw Error(EINVAL, "use memory for writes", "", "pass a memfd from WriteBuffer::make");
   records_ = header.records;
   map(size_of(records_));
   for (RecordNumber number = records_; number-- > 0;) {

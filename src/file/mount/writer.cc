@@ -30,7 +30,7 @@ bool Writer::is_in_group(gid_t wanted) const {
 void drop_set_id_bits(Host& host, Host::Handle handle, std::uint32_t mode, std::uint32_t by) {
   const std::uint32_t dropped = bits_dropped(mode, by);
   if (dropped != 0 && host.set_mode(handle, mode & 07777U & ~dropped) != 0)
-    log::write(log::Level::debug, "wherry mount: a file that was written keeps its set-user-ID bits");
+    log::write(log::Level::debug, "wherry mount: cannot remove the set-user-ID bits of a written file");
 }
 
 }  // namespace wherry::file::mount

@@ -104,7 +104,7 @@ int Backing::set_size(std::uint64_t size) {
 void Backing::drop_set_id(std::uint32_t mode, std::uint32_t by) const {
   const std::uint32_t dropped = bits_dropped(mode, by);
   if (dropped != 0 && ::fchmod(descriptor(), mode & 07777 & ~dropped) != 0)
-    log::write(log::Level::debug, "wherry serve: a file that was written keeps its set-user-ID bits");
+    log::write(log::Level::debug, "wherry serve: cannot remove the set-user-ID bits of a written file");
 }
 
 int Backing::allocate(int mode, std::uint64_t offset, std::uint64_t length) {

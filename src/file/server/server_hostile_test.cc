@@ -354,7 +354,7 @@ TEST(ServerWarnings, OfManyHostileClientsSomeAreNamedAndTheOthersCounted) {
     serving.join();
   }
   const std::string text = ::testing::internal::GetCapturedStderr();
-  const int named = count_of(text, ": it is no client of wherry serve\n");
+  const int named = count_of(text, ": not a client of wherry serve\n");
   int left_out = 0;
   for (std::size_t at = 0; (at = text.find("wherry serve: ", at)) != std::string::npos; ++at) {
     int number = 0;

@@ -100,7 +100,7 @@ ServerSession::Step ServerSession::take_message() {
     have_ += result.bytes;
     if (have_ < need_ || have_ != sizeof(layout::FileRequest) || state_ == State::greeting) continue;
     std::memcpy(&request_.header, in_.data(), sizeof request_.header);
-    if (!is_valid(request_.header)) return break_off("a request that makes no sense");
+    if (!is_valid(request_.header)) return break_off("malformed request");
     need_ += request_.header.name_bytes + request_.header.second_bytes;
   }
   have_ = 0;
@@ -111,8 +111,8 @@ ServerSession::Step ServerSession::take_message() {
 ServerSession::Step ServerSession::greet() {
   layout::FileHello hello;
   std::memcpy(&hello, in_.data(), sizeof hello);
-  if (hello.magic != layout::kFileMagic) return break_off("it is no client of wherry serve");
-  if (hello.version != layout::kFileVersion) return break_off("it is of another version of Wherry");
+  if (hello.magic != layout::kFileMagic) return break_off("not a client of wherry serve");
+  if (hello.version != layout::kFileVersion) return break_off("another version of Wherry");
   if (hello.client != 0) member_.emplace(service_.processes, hello.client, hello.process);
   state_ = State::following;
   return Step::on;
@@ -183,7 +183,7 @@ ServerSession::Step ServerSession::watch() {
   std::byte early{};
   const Result result = stream_.try_receive(std::span(&early, 1));
   if (result.would_block()) return Step::readable;
-  return result.ok() ? break_off("a request before the last one was answered") : Step::over;
+  return result.ok() ? break_off("request before the last one was answered") : Step::over;
 }
 
 /// Sends the whole answer of a call that moved no data, or the last part of another one.
@@ -216,8 +216,8 @@ ServerSession::Step ServerSession::nothing_came() {
 }
 
 ServerSession::Step ServerSession::break_off(const char* why) {
-  service_.warnings.write(log::Level::warning,
-                          "wherry serve: the client of process " + std::to_string(stream_.peer().pid) + ": " + why);
+  service_.warnings.write(log::Level::warning, "wherry serve: closes the connection of process " +
+                                                   std::to_string(stream_.peer().pid) + ": " + why);
   return Step::over;
 }
 

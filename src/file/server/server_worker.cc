@@ -124,8 +124,7 @@ void Server::Worker::wait_for(Connection& connection, Token token, ServerSession
     }
     connection.receiving = receives;
   } catch (const Error& error) {
-    service_.warnings.write(log::Level::warning,
-                            std::string("wherry serve: a connection is given up: ") + error.what());
+    service_.warnings.write(log::Level::warning, std::string("wherry serve: closes a connection: ") + error.what());
     end(token);
   }
 }

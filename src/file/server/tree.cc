@@ -60,7 +60,7 @@ Tree::Tree(const std::string& directory) {
         "sandbox that allows it");
   }
   if (::faccessat(AT_FDCWD, "/proc/self/fd", X_OK, 0) != 0) {
-    throw Error(errno, "serve", directory, "mount /proc: files are looked at through it before they are opened");
+    throw Error(errno, "serve", directory, "mount /proc: files are checked through it before they are opened");
   }
   root_ = std::move(root);
 }

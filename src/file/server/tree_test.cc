@@ -276,7 +276,7 @@ TEST_F(FileTree, WithoutProcItIsRefusedWithWords) {
       const Tree tree(root_.string());
     } catch (const Error& error) {
       return error.code().value() == ENOENT &&
-             error.advice() == "mount /proc: files are looked at through it before they are opened";
+             error.advice() == "mount /proc: files are checked through it before they are opened";
     }
     return false;
   });

@@ -138,7 +138,7 @@ int supervise(const Options& options, std::vector<std::string> command, UniqueFd
   Supervisor supervisor(std::move(command), prepare_process(), [&] {
     redirect(options, log.get());
     leave_folder(options);
-    if (ready.valid() && ::write(ready.get(), "", 1) != 1) throw Error(errno, "say that the mount answers", "", "");
+    if (ready.valid() && ::write(ready.get(), "", 1) != 1) throw Error(errno, "report that the mount answers", "", "");
     ready.reset();
   });
   return supervisor.run();
