@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry::files where something is missing, full, wrong, or dies.
+// wherry::files when something is missing, full, wrong, or dies.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ const Pattern& pattern() {
   return pattern;
 }
 
-/// What opening it says.
+/// The error text of an open that must fail with `error`.
 std::string refusal(const std::string& name, int flags, int error) {
   try {
     (void)files::open(name, flags, 0644, {.path = Path::automatic, .timeout = std::chrono::milliseconds(50)});
@@ -114,7 +114,7 @@ TEST_P(FilesOfAServer, WhatOneThatIsKilledAgainAndAgainAcknowledgedIsThere) {
     ++*opened;
     std::vector<std::byte> back(kRecord);
     for (std::size_t i = 0; i < kRecords; ++i) {
-      // By a lent descriptor all records would be written before the server has died.
+      // With a lent descriptor all records would be written before the server dies.
       while (*opened < 3 || served.deaths() < std::min<int>(kDeaths, static_cast<int>(i) / 30))
         std::this_thread::yield();
       const std::uint64_t at = i * kRecord;
@@ -146,7 +146,7 @@ TEST_P(FilesOfAServer, WhatOneThatIsKilledAgainAndAgainAcknowledgedIsThere) {
     while (*synced < kRecords) {
       while (*synced < kRecords && *synced < seen + 10) std::this_thread::yield();
       seen = *synced;
-      // The next one may not have started yet.
+      // The next server may not have started yet.
       for (const int before = served.deaths(); served.deaths() == before && *synced < kRecords;) {
         served.kill();
         std::this_thread::yield();
@@ -159,7 +159,8 @@ TEST_P(FilesOfAServer, WhatOneThatIsKilledAgainAndAgainAcknowledgedIsThere) {
   EXPECT_TRUE(pattern().matches(as_data(content_of(served.root() / "file")), 0));
 }
 
-/// In a mount namespace of its own, with a tmpfs of that many bytes on `place`. Does nothing where that is forbidden.
+/// Runs `body` in a separate mount namespace, with a tmpfs of `size` bytes on `place`. Does nothing if that is
+/// forbidden.
 template <class Body>
 void with_tmpfs(const std::string& place, const char* size, Body body) {
   Child child([&] {
@@ -213,7 +214,7 @@ TEST(FilesFault, AThreadThatBlocksAllSignalsOutlivesTheEndOfThePageOfTruncations
         sigset_t all;
         sigfillset(&all);
         ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
-        ::usleep(30'000);  // what is known of the mask and of the size counts no more
+        ::usleep(30'000);  // the known mask and size have expired
         for (const auto& entry : fs::directory_iterator("/dev/shm")) fs::resize_file(entry, 0);
         read();
       }).join();
@@ -237,7 +238,7 @@ TEST(FilesFault, AClientKilledInTheMiddleOfItsWritesLeavesAFileThatOthersReadRig
       for (int i = 0; i < 200; ++i) EXPECT_EQ(file.pread(got, 0).bytes, got.size());
       writer.kill();
       writer.wait();
-      // The server may be at the last of its writes still: that is seen as a change by others.
+      // The server may still do the last write, which then appears as a change by others.
       std::string content;
       do {
         EXPECT_EQ(file.pread(got, 0).bytes, got.size());

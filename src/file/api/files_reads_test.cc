@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way reads of wherry::files go, what they fill, and where they end.
+// The paths of reads of wherry::files, what they fill, and where they end.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
