@@ -16,7 +16,7 @@
 
 namespace wherry::file {
 
-/// What is known of a file when it is opened.
+/// Properties of a file, fixed when it is opened.
 struct ServedOptions {
   bool readable = false;
   bool writable = false;

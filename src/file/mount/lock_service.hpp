@@ -8,7 +8,7 @@
 
 namespace wherry::file::mount {
 
-/// The locks of a mount, the programs that wait for locks, and those that are to be told of one. Giving up a lock wakes
+/// The locks of a mount, the waits for locks, and granted locks that are not reported yet. Giving up a lock wakes
 /// the waits for its file. Functions and threads as in Locks and LockWaits.
 class LockService {
  public:
@@ -26,7 +26,7 @@ class LockService {
   void release(NodeId node, const OpenFile& by);
 
   [[nodiscard]] LockWaits& waits() { return waits_; }
-  /// Granted locks that the program is told of only after the kernel has dropped its cached pages of the file. If the
+  /// Granted locks, reported to the program only after the kernel has dropped its cached pages of the file. If the
   /// daemon is killed meanwhile, this thread may wait in the kernel until the next daemon has answered a read.
   /// Therefore the thread has no descriptor but the device. Otherwise the server would consider this process alive, and
   /// not serve the next one.

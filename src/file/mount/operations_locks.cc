@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Locks: from libfuse's requests to Locks and LockWaits. The kernel has checked how the file is open.
 //
-// A program is told of its lock only after the kernel has dropped its pages of the file. So it reads what the last
-// owner has written, also if both wrote within one tick of the clock for modification times.
+// A lock is reported to its program only after the kernel has dropped its pages of the file. So the program reads
+// what the last owner has written, also if both wrote within one tick of the clock for modification times.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/syscall.h>

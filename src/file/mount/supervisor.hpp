@@ -15,8 +15,8 @@
 
 namespace wherry::file::mount {
 
-/// Runs the daemon of a mount as a separate process, keeps its descriptors, and starts the next one with them if the
-/// daemon is killed or crashes. The kernel's device stays open meanwhile, so that calls on the mount wait.
+/// Runs the daemon of a mount as a separate process, and keeps its descriptors. If the daemon is killed or crashes,
+/// starts the next one with them. The kernel's device stays open meanwhile, so that calls on the mount wait.
 ///
 /// It never accesses the mount, which may not answer. One thread.
 class Supervisor {

@@ -72,7 +72,7 @@ class Delegations {
   };
 
   /// @param grants  false: refuses every delegation
-  /// @param margin  how much longer a delegation lasts here than the client is told
+  /// @param margin  how much longer a delegation lasts here than is reported to the client
   /// @param timeout  as in WriteDelegation
   Delegations(HandleBudget& budget, bool grants, std::chrono::milliseconds margin, std::chrono::milliseconds timeout)
       : budget_(budget), grants_(grants), margin_(margin), timeout_(timeout) {}

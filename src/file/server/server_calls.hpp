@@ -44,8 +44,8 @@ struct Terms {
   bool read_only = false;  ///< refuses every change
   bool lends = true;       ///< lends descriptors
   bool delegates = true;   ///< grants delegations
-  /// How much longer a delegation lasts here than the client is told. The client counts from its request, but its
-  /// kernel from the answer.
+  /// How much longer a delegation lasts here than is reported to the client. The client counts from its request, but
+  /// its kernel from the answer.
   std::chrono::milliseconds delegation_margin{150};
   /// After a recall of a file delegated for writing, a client that writes nothing for this time is cut off.
   std::chrono::milliseconds recall_timeout{5000};
