@@ -29,10 +29,10 @@ class HostWrites {
 
   explicit HostWrites(HostLink& link) : link_(link) {}
 
-  /// Asks for a delegation of the file for writing, or for more room.
+  /// Asks for a delegation of the file for writing, or for more room. Returns ECONNRESET if there is no connection, or
+  /// it breaks.
   /// @param client  the number by which this client receives recalls (FileCall::await_recalls)
-  /// @param room  bytes that may be held back until the next `delegate`, starting from none; 0: not delegated Returns
-  /// ECONNRESET if there is no connection, or it breaks.
+  /// @param room  bytes that may be held back until the next `delegate`, starting from none; 0: not delegated
   int delegate(Handle handle, std::uint64_t client, layout::FileStatus& status, std::uint64_t& room);
   /// Gives the file back, after all held-back data is written.
   int give_back(Handle handle);

@@ -32,9 +32,9 @@ class Delegations {
   ~Delegations() { stop(); }
 
   /// Starts the thread; once. Does nothing if the kernel is too old (before Linux 5.10): it would cache an answer that
-  /// was under way when its attributes were dropped.
+  /// was under way when its attributes were dropped. Throws std::system_error.
   /// @param drop  makes the kernel drop the attributes of a file; must not block
-  /// @param write_behind  gets the recalls of files with held-back writes Throws std::system_error.
+  /// @param write_behind  gets the recalls of files with held-back writes
   void start(std::function<void(NodeId)> drop, WriteBehind& write_behind);
   void stop();
 

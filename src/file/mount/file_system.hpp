@@ -14,8 +14,8 @@
 
 namespace wherry::file::mount {
 
-/// A host's files as the kernel asks for them: by node, not by name. Each call asks the server once or twice. Only the
-/// names are cached.
+/// A host's files as the kernel asks for them: by node, not by name. Most calls send one or two requests to the server.
+/// Only names are cached; writes to delegated files may be held back (WriteBehind).
 class FileSystem {
  public:
   /// Connects as ServedTree does, and takes over what an earlier daemon left.

@@ -41,8 +41,7 @@ class KeptFile {
   using FileIdentity = layout::FileIdentity;
   static constexpr std::size_t kMostSent = std::size_t{1} << 20;    ///< bytes of one request to the server
   static constexpr std::size_t kSentFrom = std::size_t{256} << 10;  ///< writing begins once this many bytes are kept
-  static constexpr std::chrono::milliseconds kKeptFor{50};          ///< writing begins at this age if fewer bytes are
-                                                                    ///< kept
+  static constexpr std::chrono::milliseconds kKeptFor{50};          ///< writing begins at this age with fewer bytes
 
   /// @param file  must live until `give_back` has returned
   /// @param most  limit of bytes kept of it

@@ -70,7 +70,8 @@ struct KeptSnapshot {
 /// Thread-safe. Blocks only while a log that has grown is rewritten.
 class KeptState {
  public:
-  /// @param memory  from `make_memory`, of this daemon or of a killed one Throws Error.
+  /// Throws Error.
+  /// @param memory  from `make_memory`, of this daemon or of a killed one
   explicit KeptState(const UniqueFd& memory);
   KeptState(const KeptState&) = delete;
   KeptState& operator=(const KeptState&) = delete;

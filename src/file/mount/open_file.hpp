@@ -55,9 +55,9 @@ class OpenFile {
   [[nodiscard]] bool is_kept() const { return kept_.load(std::memory_order_relaxed); }
   [[nodiscard]] std::uint32_t flags() const { return flags_; }
   [[nodiscard]] std::uint32_t mode() const { return mode_; }
+  /// Call it once, before other threads know this object.
   /// @param backing  by which the kernel moves the data, or null
-  /// @param lent  the server's descriptor of the file, lent for this or another open file, or null Set them once,
-  /// before other threads know this object.
+  /// @param lent  the server's descriptor of the file, lent for this or another open file, or null
   void set_backing(std::shared_ptr<const Passthrough::Backing> backing, std::shared_ptr<const LentFile> lent) {
     backing_ = std::move(backing);
     lent_ = std::move(lent);

@@ -35,8 +35,7 @@ class OwnChanges {
 
    private:
     const OwnChanges& changes_;
-    std::uint64_t ended_ = changes_.ended_;  ///< read first: if both are equal, all changes had ended when begun_ was
-                                             ///< read
+    std::uint64_t ended_ = changes_.ended_;  ///< first: if both are equal, all had ended when begun_ was read
     std::uint64_t begun_ = changes_.begun_;
   };
 

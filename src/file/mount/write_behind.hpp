@@ -42,9 +42,8 @@ class WriteBehind {
   /// Writes what an earlier daemon left in the memory. Its errors are reported as those of other writes. Call it before
   /// `start`.
   void replay(Host& host);
-  /// Starts the thread: from now on writes may be held back. Once.
-  /// @param client  returns the number by which the server sends recalls to this mount; 0: none Throws
-  /// std::system_error.
+  /// Starts the thread: from now on writes may be held back. Once. Throws std::system_error.
+  /// @param client  returns the number by which the server sends recalls to this mount; 0: none
   void start(std::function<std::uint64_t()> client);
   /// Writes everything, and logs errors that no fsync has reported. Later writes are not held back.
   void stop();

@@ -25,8 +25,8 @@ class WriteBuffer {
   using RecordNumber = std::uint32_t;
   static constexpr std::size_t kPiece = layout::kWriteBufferPiece;
 
-  /// @param memory  a memfd from `make`, which may contain records. Records without a file are dropped Throws Error:
-  /// EINVAL: not such a memfd.
+  /// Throws Error: EINVAL if `memory` is not such a memfd.
+  /// @param memory  a memfd from `make`, which may contain records. Records without a file are dropped
   explicit WriteBuffer(UniqueFd memory);
   WriteBuffer(const WriteBuffer&) = delete;
   WriteBuffer& operator=(const WriteBuffer&) = delete;

@@ -21,8 +21,7 @@ struct ServerOptions {
   std::string listen{};         ///< wherry://NODE:PORT
   std::size_t threads = 0;      ///< serving threads; 0: one per core of this process, at least two
   bool read_only = false;       ///< every change fails with EROFS
-  std::size_t connections = 0;  ///< limit; 0: from the limit of open files. Further clients wait until a connection
-                                ///< ends
+  std::size_t connections = 0;  ///< limit; 0: from the limit of open files. Further clients wait for an end
   bool lends = true;            ///< clients under the same kernel may take its descriptors of their files
   bool delegates = true;        ///< files are delegated (Delegations)
   std::chrono::milliseconds recall_timeout = Terms().recall_timeout;

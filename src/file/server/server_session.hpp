@@ -105,8 +105,7 @@ class ServerSession {
 
   Stream stream_;
   Service& service_;
-  std::optional<ClientProcesses::Member> member_;  ///< declared before `handles_`, so that it ends after those are
-                                                   ///< closed
+  std::optional<ClientProcesses::Member> member_;  ///< before `handles_`, so that it ends after those are closed
   Handles handles_;
   Calls calls_;
   State state_ = State::greeting;
