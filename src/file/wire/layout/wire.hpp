@@ -50,8 +50,7 @@ inline constexpr std::uint32_t kFileMaxName = 4095;                      ///< by
 inline constexpr std::uint64_t kFileMaxLength = std::uint64_t{1} << 30;  ///< bytes of one read, write or copy
 inline constexpr std::uint64_t kFileMaxAppend = std::uint64_t{1} << 24;  ///< bytes of one append: gathered first
 inline constexpr std::uint64_t kFileMaxList = std::uint64_t{1} << 16;    ///< bytes of one piece of a directory's list
-inline constexpr std::uint64_t kFileMaxXattr = std::uint64_t{1} << 16;   ///< bytes of a value, and of a list of names;
-                                                                         ///< Linux's
+inline constexpr std::uint64_t kFileMaxXattr = std::uint64_t{1} << 16;   ///< of a value or a name list; Linux's limit
 
 /// The first record in each direction. If both sides have the same `boot`, they run under one kernel. Then a client of
 /// the same user may take the server's descriptor of a file that it has opened, and use that descriptor directly.
