@@ -104,7 +104,7 @@ TEST_F(CFiles, WhatMakesNoSenseIsAnErrorInWords) {
     EXPECT_EQ(wherry_file_open(path_.c_str(), O_RDONLY, 0, &unknown, &file), -EINVAL);
     EXPECT_THAT(wherry_last_error(), HasSubstr("unknown values, or reserved fields that are not zero"));
     EXPECT_EQ(wherry_file_open(path_.c_str(), O_RDONLY, 0, nullptr, &file), -ENOENT);
-    EXPECT_THAT(wherry_last_error(), HasSubstr("O_CREAT makes it"));
+    EXPECT_THAT(wherry_last_error(), HasSubstr("O_CREAT creates the file"));
     char byte = 0;
     wherry_file_status status;
     const void* view = nullptr;

@@ -258,7 +258,7 @@ def test_a_mount_whose_supervisor_is_killed_goes_on_and_ends_by_a_signal(tmp_pat
         mount = Mount(server, tmp_path / "here")
         here, daemon = mount.directory, mount.daemon()
         mount.process.kill()
-        assert "the supervisor is gone" in mount.process.stderr.readline()
+        assert "the supervisor has ended" in mount.process.stderr.readline()
         (here / "file").write_text("text")
         os.kill(daemon, signal.SIGTERM)
         wait_until(lambda: not is_running(daemon), "the end of the daemon")

@@ -13,7 +13,7 @@
 namespace wherry::files {
 namespace {
 
-/// What lacks memory on the way fails, and throws nothing.
+/// Turns exceptions into errors: ENOMEM or EIO.
 template <class Call>
 Result attempt(Call&& call) noexcept {
   try {
@@ -27,7 +27,7 @@ Result attempt(Call&& call) noexcept {
 
 Result result_of(int error) { return error == 0 ? Result::moved(0) : Result::failure(error); }
 
-/// The nearest that there is: of a host, or of a damaged file system, times may be any.
+/// Saturates: a host or a damaged file system may return any time.
 std::int64_t nanoseconds(const layout::FileTime& time) {
   std::int64_t all = 0;
   if (!__builtin_mul_overflow(time.seconds, std::int64_t{1'000'000'000}, &all) &&
@@ -52,7 +52,7 @@ Status status_of(const layout::FileStatus& status) {
           .born = status.has_birth != 0 ? nanoseconds(status.born) : 0};
 }
 
-/// A read of at least one byte that succeeds and moves none is at the end of the file.
+/// A successful read of 0 bytes, if at least one was requested, is at the end of the file.
 Result read_of(const Result& result, bool nothing_asked) {
   return result.ok() && result.bytes == 0 && !nothing_asked ? Result::at_end() : result;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_cancel of a thread that is in a call of wherry::files, or about to be: it takes effect after the call.
+// pthread_cancel of a thread in a call of wherry::files, or just before one: it takes effect after the call.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
@@ -33,7 +33,7 @@ void* run(void* argument) {
   return nullptr;
 }
 
-/// Runs `body` in a thread whose cancellation is pending already: at the first cancellation point it would end.
+/// Runs `body` in a thread with a pending cancellation, which would end it at the first cancellation point.
 void expect_to_return(const char* name, std::function<void()> body) {
   Call call{.body = std::move(body)};
   pthread_t thread{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry::files where something is missing, full, wrong, or dies.
+// wherry::files when something is missing, full, wrong, or dies.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ const Pattern& pattern() {
   return pattern;
 }
 
-/// What opening it says.
+/// The error text of an open that must fail with `error`.
 std::string refusal(const std::string& name, int flags, int error) {
   try {
     (void)files::open(name, flags, 0644, {.path = Path::automatic, .timeout = std::chrono::milliseconds(50)});
@@ -55,8 +55,8 @@ TEST(FilesFault, WhatCannotBeOpenedSaysWhatToDo) {
   in_client([&] {
     const std::string address = served.address();
     const std::string path = (served.root() / "file").string();
-    EXPECT_THAT(refusal(path, O_RDONLY, ENOENT), HasSubstr("see that its name is right; O_CREAT makes it"));
-    EXPECT_THAT(refusal(address + "/file", O_RDONLY, ENOENT), HasSubstr("O_CREAT makes it"));
+    EXPECT_THAT(refusal(path, O_RDONLY, ENOENT), HasSubstr("check the name; O_CREAT creates the file"));
+    EXPECT_THAT(refusal(address + "/file", O_RDONLY, ENOENT), HasSubstr("O_CREAT creates the file"));
     EXPECT_THAT(refusal("wherry:/0:2000/file", O_RDONLY, ENOENT),
                 HasSubstr("a file of a host is named wherry://NODE:PORT/PATH"));
     EXPECT_THAT(refusal(address, O_RDONLY, EINVAL),
@@ -67,13 +67,13 @@ TEST(FilesFault, WhatCannotBeOpenedSaysWhatToDo) {
     EXPECT_THAT(refusal("wherry://0:64999/file", O_RDONLY, ECONNREFUSED),
                 HasSubstr("no server listens there: wherry serve --root DIR --listen wherry://0:64999"));
     EXPECT_THAT(refusal(std::string("a\0b", 3), O_RDONLY, EINVAL),
-                HasSubstr("a zero byte is no part of a file's name"));
+                HasSubstr("remove the zero byte: no file name contains one"));
     EXPECT_THAT(refusal(address + "/../outside", O_RDONLY, EXDEV),
-                HasSubstr("its name leads out of the directory that is served"));
+                HasSubstr("its name leads out of the served directory"));
     EXPECT_THAT(refusal(fixed.address() + "/file", O_RDWR | O_CREAT, EROFS),
-                HasSubstr("its server serves it to be read only"));
+                HasSubstr("its server serves it read-only"));
     EXPECT_THAT(refusal(path, O_RDWR | O_DIRECT, EINVAL),
-                HasSubstr("leave out flags that files of Wherry's do not have, such as O_DIRECT"));
+                HasSubstr("omit flags that Wherry does not support, such as O_DIRECT"));
     EXPECT_THAT(refusal(path, O_RDONLY | O_TRUNC, EINVAL), HasSubstr("O_TRUNC needs O_WRONLY or O_RDWR"));
     EXPECT_THAT(refusal(address + "/", O_RDWR, EISDIR), HasSubstr("Is a directory"));
     EXPECT_THAT(refusal(address + "/" + std::string(5000, 'x'), O_RDONLY, ENAMETOOLONG),
@@ -88,7 +88,7 @@ TEST(FilesFault, WhatCannotBeOpenedSaysWhatToDo) {
   });
   in_client([&] {
     if (::geteuid() == 0 && ::seteuid(65534) != 0) return;
-    EXPECT_THAT(refusal("/proc/1/mem", O_RDWR, EACCES), HasSubstr("the user may not: see the permissions"));
+    EXPECT_THAT(refusal("/proc/1/mem", O_RDWR, EACCES), HasSubstr("this user may not: check the permissions"));
   });
   in_client([&] {
     if (!NoDescriptors::kPossible) return;
@@ -114,7 +114,7 @@ TEST_P(FilesOfAServer, WhatOneThatIsKilledAgainAndAgainAcknowledgedIsThere) {
     ++*opened;
     std::vector<std::byte> back(kRecord);
     for (std::size_t i = 0; i < kRecords; ++i) {
-      // By a lent descriptor all records would be written before the server has died.
+      // With a lent descriptor all records would be written before the server dies.
       while (*opened < 3 || served.deaths() < std::min<int>(kDeaths, static_cast<int>(i) / 30))
         std::this_thread::yield();
       const std::uint64_t at = i * kRecord;
@@ -146,7 +146,7 @@ TEST_P(FilesOfAServer, WhatOneThatIsKilledAgainAndAgainAcknowledgedIsThere) {
     while (*synced < kRecords) {
       while (*synced < kRecords && *synced < seen + 10) std::this_thread::yield();
       seen = *synced;
-      // The next one may not have started yet.
+      // The next server may not have started yet.
       for (const int before = served.deaths(); served.deaths() == before && *synced < kRecords;) {
         served.kill();
         std::this_thread::yield();
@@ -159,7 +159,8 @@ TEST_P(FilesOfAServer, WhatOneThatIsKilledAgainAndAgainAcknowledgedIsThere) {
   EXPECT_TRUE(pattern().matches(as_data(content_of(served.root() / "file")), 0));
 }
 
-/// In a mount namespace of its own, with a tmpfs of that many bytes on `place`. Does nothing where that is forbidden.
+/// Runs `body` in a separate mount namespace, with a tmpfs of `size` bytes on `place`. Does nothing if that is
+/// forbidden.
 template <class Body>
 void with_tmpfs(const std::string& place, const char* size, Body body) {
   Child child([&] {
@@ -213,7 +214,7 @@ TEST(FilesFault, AThreadThatBlocksAllSignalsOutlivesTheEndOfThePageOfTruncations
         sigset_t all;
         sigfillset(&all);
         ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
-        ::usleep(30'000);  // what is known of the mask and of the size counts no more
+        ::usleep(30'000);  // the known mask and size have expired
         for (const auto& entry : fs::directory_iterator("/dev/shm")) fs::resize_file(entry, 0);
         read();
       }).join();
@@ -237,7 +238,7 @@ TEST(FilesFault, AClientKilledInTheMiddleOfItsWritesLeavesAFileThatOthersReadRig
       for (int i = 0; i < 200; ++i) EXPECT_EQ(file.pread(got, 0).bytes, got.size());
       writer.kill();
       writer.wait();
-      // The server may be at the last of its writes still: that is seen as a change by others.
+      // The server may still do the last write, which then appears as a change by others.
       std::string content;
       do {
         EXPECT_EQ(file.pread(got, 0).bytes, got.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads of wherry::files that are copies from the kernel's page cache.
+// Reads of wherry::files that copy from the kernel's page cache.
 #include <wherry/files.hpp>
 
 #include <fcntl.h>
@@ -42,7 +42,7 @@ class FilesInPlace : public ::testing::Test {
   const test::TemporaryDirectory directory_;
 };
 
-/// The system calls of this thread that read, as the kernel counts them.
+/// The number of read system calls of this thread, as counted by the kernel.
 std::uint64_t reads_of_kernel() {
   std::ifstream file("/proc/thread-self/io");
   std::string word;
@@ -52,7 +52,7 @@ std::uint64_t reads_of_kernel() {
   return count;
 }
 
-/// The reads of a file that the kernel has not seen.
+/// The number of reads of a file that made no system call.
 std::uint64_t in_place(files::File& file, const Pattern& pattern, Path path, int calls) {
   std::array<std::byte, 4096> got;
   const std::uint64_t before = reads_of_kernel();
@@ -85,7 +85,7 @@ TEST_F(FilesInPlace, AForkedChildReadsInPlaceToo) {
     files::File file = files::open(path("file"), O_RDONLY, 0, {.path = Path::cache});
     EXPECT_GT(in_place(file, pattern_, Path::cache, kCalls), kCalls / 2U);
     const auto read_in_child = [&] {
-      // What lies now where the parent's mapping was must not be taken for the file.
+      // Memory at the address of the parent's mapping must not be taken for the file.
       void* const other = ::mmap(nullptr, 4 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       ASSERT_NE(other, MAP_FAILED);
       std::memset(other, 0xee, 4 << 20);
@@ -113,7 +113,7 @@ TEST_F(FilesInPlace, AThreadThatBlocksAFaultsSignalIsServedByTheKernel) {
       std::thread([&] {
         if (has_read) (void)in_place(file, pattern_, Path::cache, kCalls);
         block(SIGBUS);
-        if (has_read) ::usleep(20'000);  // what is known of the mask counts no more
+        if (has_read) ::usleep(20'000);  // the known mask has expired
         EXPECT_EQ(in_place(file, pattern_, Path::cache, kCalls), 0U);
       }).join();
     }
@@ -126,7 +126,7 @@ TEST_F(FilesInPlace, AHandlerThatTheProgramInstallsLaterEndsReadingInPlace) {
     files::File file = files::open(path("file"), O_RDONLY, 0, {.path = Path::cache});
     (void)in_place(file, pattern_, Path::cache, kCalls);
     ::signal(SIGBUS, [](int) { ::_exit(7); });
-    ::usleep(20'000);  // what is known counts no more
+    ::usleep(20'000);  // the known action has expired
     EXPECT_LT(in_place(file, pattern_, Path::cache, kCalls), 10U);
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which way reads of wherry::files go, what they fill, and where they end.
+// The paths of reads of wherry::files, what they fill, and where they end.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -209,7 +209,7 @@ TEST_F(FilesReads, WhatIsRefusedSaysWhichCallItWasAndWhatToDo) {
         return [name = base + name, flags] { (void)files::open(name, flags, 0600); };
       };
       EXPECT_THAT(refusal([&] { (void)files::stat(base + "none"); }, ENOENT),
-                  AllOf(StartsWith("stat "), HasSubstr("see that its name is right"), Not(HasSubstr("O_CREAT"))));
+                  AllOf(StartsWith("stat "), HasSubstr("check the name"), Not(HasSubstr("O_CREAT"))));
       EXPECT_THAT(refusal([&] { files::remove(base + "none"); }, ENOENT),
                   AllOf(StartsWith("remove "), Not(HasSubstr("O_CREAT"))));
       EXPECT_THAT(refusal(opens("", O_RDWR), EISDIR), HasSubstr("it is a directory"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program sees of wherry::files: the same as of the files themselves, on each path.
+// A program sees the same through wherry::files as of the files themselves, on each path.
 #include <wherry/files.hpp>
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ constexpr Path kHostPaths[] = {Path::automatic, Path::host};
 
 class Files : public ServedFiles {};
 
-/// Random calls on one file, beside a model in memory.
+/// Random calls on one file, compared with a model in memory.
 void play(const std::string& name, std::span<const Path> paths, int operations) {
   const char* const given = std::getenv("WHERRY_TEST_SEED");
   const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 7;
@@ -135,7 +135,7 @@ TEST_F(Files, AViewShowsTheFileUntilItIsClosed) {
     EXPECT_EQ(file.view(99'999, 10).size(), 1U);
     EXPECT_TRUE(file.view(100'000, 1).empty()) << "the end of the file";
     EXPECT_TRUE(file.view(0, 0).empty());
-    // Longer than what was mapped with it.
+    // Longer than the first view.
     EXPECT_EQ(file.pwrite(pattern_.bytes(10, 9), 40 << 20).bytes, 10U);
     EXPECT_TRUE(pattern_.matches(file.view(40 << 20, 10), 9));
     EXPECT_TRUE(pattern_.matches(view.subspan(10), 20'010)) << "the first one stays";

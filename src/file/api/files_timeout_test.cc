@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry::files of a host that is out of reach: a call waits as long as it was told to, and no longer.
+// wherry::files of an unreachable host: a call waits exactly as long as configured.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ namespace {
 using files::Path;
 using namespace std::chrono_literals;
 
-/// A server that is not started again.
+/// A server that is not restarted.
 class Mortal {
  public:
   explicit Mortal(const std::filesystem::path& root)

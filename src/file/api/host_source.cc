@@ -22,7 +22,7 @@
 namespace wherry::file {
 namespace {
 
-/// Most connections to one host: calls on one connection go one after the other.
+/// Limit of connections to one host. Calls on one connection are serialized.
 constexpr std::size_t kMostHostConnections = 4;
 
 struct Connections {
@@ -59,7 +59,7 @@ constexpr std::uint64_t mixed(std::uint64_t first, std::uint64_t second) {
 HostFiles::HostFiles(std::string address, std::chrono::milliseconds timeout, bool waits)
     : host_({.address = std::move(address), .timeout = timeout, .waits = waits}) {}
 
-/// Counts a call on the connection until it met another; within it no thread is cancelled.
+/// Counts a call on the connection, until two calls have overlapped. No thread is cancelled during the call.
 class HostFiles::Call {
  public:
   explicit Call(HostFiles& files) : files_(files), counted_(!files.met_.load(std::memory_order_relaxed)) {
@@ -77,7 +77,7 @@ class HostFiles::Call {
   bool counted_;
 };
 
-/// Returns the connection with the fewest files, or null. `enough`: a further connection would be of no use.
+/// Returns the connection with the fewest files, or null. `enough`: a further connection would not help.
 std::shared_ptr<HostFiles> HostFiles::least_used(const std::string& address, std::chrono::milliseconds timeout,
                                                  bool& enough) {
   Connections& all = connections.get();
@@ -98,7 +98,7 @@ std::shared_ptr<HostFiles> HostFiles::least_used(const std::string& address, std
   return least;
 }
 
-/// Connects without the lock: files of other hosts do not wait for this one.
+/// Connects without the lock, so that files of other hosts do not wait for this one.
 std::shared_ptr<HostFiles> HostFiles::get(const std::string& address, std::chrono::milliseconds timeout) {
   bool enough = false;
   std::shared_ptr<HostFiles> least = least_used(address, timeout, enough);
@@ -108,7 +108,7 @@ std::shared_ptr<HostFiles> HostFiles::get(const std::string& address, std::chron
     made = std::make_shared<HostFiles>(address, timeout, /*waits=*/least == nullptr);
   } catch (const Error&) {
     if (!least) throw;
-    // The server takes no more connections, or this process has no descriptors: no further one is tried.
+    // The server or this process has reached a limit (connections, descriptors). No further connection is tried.
     least->refused_ = true;
     return least;
   }
@@ -144,20 +144,20 @@ HostSource::~HostSource() {
   try {
     (void)close();
   } catch (const std::exception& error) {
-    log::write(log::Level::warning, std::string("a file of a host could not be closed: ") + error.what());
+    log::write(log::Level::warning, std::string("cannot close a file of a host: ") + error.what());
   }
 }
 
 int HostSource::close() {
   if (!open_) return 0;
   open_ = false;
-  if (inherited()) return EBADF;  // the parent's file, and the parent's connection
+  if (inherited()) return EBADF;  // the file and the connection belong to the parent
   const HostFiles::Call here(*files_);
   --files_->files_;
   return files_->host().close(handle_);
 }
 
-/// As often as it takes: a call moves at most layout::kFileMaxLength.
+/// Repeats the call as often as necessary: one call moves at most layout::kFileMaxLength.
 template <class Call>
 Result HostSource::whole(std::span<const iovec> parts, Call call) {
   Buffers left(parts);
@@ -185,7 +185,7 @@ Result HostSource::read(std::uint64_t offset, std::span<const iovec> into) {
   });
 }
 
-/// The host writes less than all only where an error follows, which the next request meets again.
+/// The host writes less than requested only before an error, which the next request returns.
 Result HostSource::write(std::uint64_t offset, std::span<const iovec> from) {
   if (inherited()) return Result::failure(EBADF);
   const HostFiles::Call here(*files_);

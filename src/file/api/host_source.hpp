@@ -13,19 +13,19 @@
 
 namespace wherry::file {
 
-/// A connection to a host's server that files of this process share.
+/// A connection to a host's server, shared by files of this process.
 class HostFiles {
  public:
-  /// @param waits  for a server that does not listen yet
+  /// @param waits  for a listener
   HostFiles(std::string address, std::chrono::milliseconds timeout, bool waits);
 
-  /// A connection to that server: a further one, up to a handful, where calls on the others waited for each other.
+  /// Returns a connection to that server. Makes a further one, up to a handful, if calls on the others overlapped.
   /// Throws Error.
   static std::shared_ptr<HostFiles> get(const std::string& address, std::chrono::milliseconds timeout);
 
   [[nodiscard]] Host& host() { return host_; }
   [[nodiscard]] const Origin& origin() const { return origin_; }
-  /// Under the same kernel a device's own number, else one that no device of another host has.
+  /// Under the same kernel the device's own number, otherwise a number that no device of another host has.
   [[nodiscard]] std::uint64_t device_of(const layout::FileStatus& status) const;
 
  private:
@@ -38,15 +38,15 @@ class HostFiles {
   Origin origin_;
   Host host_;
   std::atomic<int> files_{0};
-  std::atomic<int> calls_{0};         // under way, until two met
-  std::atomic<bool> met_{false};      // calls did: they may have waited for each other
-  std::atomic<bool> refused_{false};  // a further connection was
+  std::atomic<int> calls_{0};         // calls in progress; not counted once two have overlapped
+  std::atomic<bool> met_{false};      // two calls overlapped: they may have waited for each other
+  std::atomic<bool> refused_{false};  // a further connection was refused
 };
 
 /// A file of a host.
 class HostSource : public Source {
  public:
-  /// Opens. Throws Error if the connection fails; `error` is what the host says.
+  /// Opens the file. Throws Error if the connection fails; `error` is the host's answer.
   HostSource(std::shared_ptr<HostFiles> files, const std::string& name, std::uint32_t flags, std::uint32_t mode,
              int& error, layout::FileStatus& status);
   ~HostSource() override;

@@ -21,12 +21,12 @@ namespace {
 using files::Path;
 using mapped::Progress;
 
-/// The tables of mappings and actions are those of the process with this number (fork_generation).
+/// The process (fork_generation) whose tables of mappings and actions are valid.
 constinit std::atomic<std::uint64_t> tables_of{0};
 constexpr std::uint64_t kRepairing = ~std::uint64_t{0};
 
-/// A forked child has copies of its parent's tables, as another thread was changing them perhaps. False: another thread
-/// of the child is repairing them.
+/// Repairs a forked child's copies of its parent's tables, which another thread may have been changing. False: another
+/// thread of the child is repairing them.
 bool has_tables() {
   const std::uint64_t process = fork_generation();
   std::uint64_t known = tables_of.load(std::memory_order_acquire);  // TABLES acquire: they are repaired
@@ -42,8 +42,7 @@ bool has_tables() {
   return true;
 }
 
-/// Whether this thread takes faults. Its mask is asked for anew when what is known of it is old: not while it is known
-/// for longer than a size that counts.
+/// Whether this thread takes faults. Asks for its mask again once the known one is older than kSizeCounts.
 bool takes_faults_until(std::uint64_t size_counts_until) {
   [[gnu::tls_model("initial-exec")]] static thread_local std::uint64_t known_until = 0;
   if (size_counts_until > known_until) {
@@ -57,7 +56,7 @@ bool takes_faults_until(std::uint64_t size_counts_until) {
 
 constexpr std::uint64_t kAlways = ~std::uint64_t{0};
 
-/// A lock that is tried, not waited for. One that a thread of another process holds, the parent's, is free.
+/// A try-lock. A lock held by a thread of another process, which is the parent, counts as free.
 class ProcessLock {
  public:
   explicit ProcessLock(std::atomic<std::uint64_t>& holder) : holder_(holder) {
@@ -110,7 +109,7 @@ void InPlaceReader::revoke(std::uintptr_t self, std::uint32_t region) noexcept {
   reader.file_.forget();
 }
 
-/// Before what is mapped goes: what is copied meanwhile does not count.
+/// Call before the mapping goes: copies made meanwhile are discarded.
 void InPlaceReader::begin_generation() noexcept {
   generation_.fetch_add(1, std::memory_order_acq_rel);  // GENERATION release: the mapping of that generation
 }
@@ -124,7 +123,7 @@ bool InPlaceReader::read(std::span<const iovec> to, std::uint64_t bytes, std::ui
   if (!is_ready(bytes, path)) return false;
   // GENERATION acquire: the mapping of that generation
   const std::uint32_t generation = generation_.load(std::memory_order_acquire);
-  // To ask for the size is a guarded copy too.
+  // Asking for the size makes a guarded copy, too.
   Reading reading{*this, path == Path::cache};
   if (!takes_faults_until(file_.deadline()) || !mapped::is_in_place(reading, offset, bytes)) return false;
   for (const iovec& part : to) {
@@ -135,7 +134,7 @@ bool InPlaceReader::read(std::span<const iovec> to, std::uint64_t bytes, std::ui
   return generation_.load(std::memory_order_relaxed) == generation;
 }
 
-/// Whether the file was mapped here before this read; if not, counts what it costs, and may map.
+/// Whether the file is mapped in this process. If not, adds the cost of this read, and may map the file.
 bool InPlaceReader::is_ready(std::uint64_t bytes, Path path) noexcept {
   const State state = state_.load(std::memory_order_acquire);  // READER acquire: the process
   if (state == State::mapped) [[likely]] {
@@ -156,7 +155,7 @@ bool InPlaceReader::is_ready(std::uint64_t bytes, Path path) noexcept {
   return false;
 }
 
-/// Maps the file, or says that it never will be.
+/// Maps the file, or records that it never will be mapped.
 void InPlaceReader::set_up() noexcept {
   const ProcessLock lock(setup_);
   if (!lock || file_.is_mapped()) return;
@@ -177,7 +176,7 @@ void InPlaceReader::set_up() noexcept {
   errno = error;
 }
 
-/// Asks for the size. False: the read is the kernel's.
+/// Asks for the size. False: the kernel must read.
 bool InPlaceReader::refresh() noexcept {
   const ProcessLock lock(setup_);
   if (!lock || !takes_faults_until(kAlways)) return false;
@@ -198,13 +197,13 @@ bool InPlaceReader::refresh() noexcept {
   return false;
 }
 
-/// The kernel reads this file from now on.
+/// From now on the kernel reads this file.
 void InPlaceReader::give_up() noexcept {
   state_.store(State::never, std::memory_order_relaxed);
   drop();
 }
 
-/// In a forked child, which has no mapping of its parent's.
+/// For a forked child, which does not inherit its parent's mapping.
 void InPlaceReader::leave_parents_mapping() noexcept {
   const ProcessLock lock(setup_);
   if (!lock || process_.load(std::memory_order_relaxed) == fork_generation()) return;
@@ -213,8 +212,8 @@ void InPlaceReader::leave_parents_mapping() noexcept {
   state_.store(State::counting, std::memory_order_relaxed);
 }
 
-/// Maps so much, unless another thread was faster. Null: the kernel refuses. Without a lock, which a forked child might
-/// find taken.
+/// Maps `bytes`, unless another thread was faster. Null: the kernel refuses. Takes no lock, since a forked child could
+/// find it taken.
 const InPlaceReader::View* InPlaceReader::add_view(const View* before, std::size_t bytes) {
   auto made = std::make_unique<View>(View{.bytes = {}, .before = before});
   void* const begin = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, fd_, 0);

@@ -14,31 +14,31 @@
 
 namespace wherry::file {
 
-/// Reads of one open file that are copies from the kernel's page cache (file/mapped/). From any thread. A forked child
-/// maps the file anew.
+/// Reads one open file by copies from the kernel's page cache (file/mapped/). Thread-safe. A forked child maps the file
+/// anew.
 ///
-/// Nothing tells this library when the program changes a signal's action, or a thread's mask, as hooks tell the
-/// preloaded one: the kernel is asked for both when they are as old as a size may be (mapped::kSizeCounts).
+/// Without the hooks of the preloaded library, this library does not see when the program changes a signal's action or
+/// a thread's mask. It asks the kernel for both once they are older than mapped::kSizeCounts.
 class InPlaceReader {
  public:
-  /// `fd` must stay open as long as the object lives, and be the only one that is told of.
+  /// `fd` must stay open as long as the object lives.
   explicit InPlaceReader(int fd) : fd_(fd) {}
   InPlaceReader(const InPlaceReader&) = delete;
   InPlaceReader& operator=(const InPlaceReader&) = delete;
-  /// Unmaps the file, and what was shown of it.
+  /// Unmaps the file and its views.
   ~InPlaceReader();
 
-  /// Copies all of these `bytes`, which the parts have room for. False: the kernel must read; the parts may be written.
+  /// Copies all `bytes`; the parts have room for them. False: the kernel must read; the parts may be partly written.
   /// `path`: automatic or cache.
   bool read(std::span<const iovec> to, std::uint64_t bytes, std::uint64_t offset, files::Path path) noexcept;
 
-  /// The bytes of the file there, as File::view.
+  /// As File::view.
   std::span<const std::byte> view(std::uint64_t offset, std::size_t length);
 
  private:
   enum class State : std::uint8_t { counting, mapped, never };
   struct Reading;
-  /// The file from its begin on; the longest one first.
+  /// A mapping of the file from its beginning; a list, longest first.
   struct View {
     std::span<const std::byte> bytes;
     const View* before;
@@ -57,13 +57,13 @@ class InPlaceReader {
 
   int fd_;
   std::atomic<State> state_{State::counting};
-  std::atomic<std::uint32_t> spent_{0};       // by the kernel's reads (mapped::cost_of_read)
-  std::atomic<std::uint32_t> generation_{0};  // grows before the file is unmapped
+  std::atomic<std::uint32_t> spent_{0};       // cost of the kernel's reads (mapped::cost_of_read)
+  std::atomic<std::uint32_t> generation_{0};  // incremented before the file is unmapped
   std::atomic<std::uint64_t> progress_{0};    // mapped::Progress
-  std::atomic<std::uint64_t> process_{0};     // that mapped it, as fork_generation
+  std::atomic<std::uint64_t> process_{0};     // fork_generation of the process that mapped it
   mapped::MappedFile file_;
-  std::atomic<std::uint64_t> setup_{0};      // the process whose thread maps, unmaps, or asks for the size; 0: none
-  std::atomic<const View*> views_{nullptr};  // mapped until the file is closed
+  std::atomic<std::uint64_t> setup_{0};      // the process whose thread holds the setup lock; 0: none
+  std::atomic<const View*> views_{nullptr};  // unmapped when the file is closed
 };
 
 }  // namespace wherry::file

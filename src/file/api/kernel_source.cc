@@ -15,14 +15,14 @@
 namespace wherry::file {
 namespace {
 
-constexpr std::size_t kParts = 64;  // of one call of the kernel's
+constexpr std::size_t kParts = 64;  // per system call
 
 }  // namespace
 
-/// Until all is moved, or the end of the file, or an error. Of one part by the `plain` call first, which costs less.
+/// Moves everything, up to the end of the file or an error. A single part goes by the `plain` call, which costs less.
 Result KernelSource::move(long plain, long vectored, std::uint64_t offset, std::span<const iovec> parts) {
   std::size_t done = 0;
-  std::size_t within = 0;  // the first part
+  std::size_t within = 0;  // bytes of the first part that are done
   if (parts.size() == 1) {
     const long moved = ::syscall(plain, file_.get(), parts[0].iov_base, parts[0].iov_len, offset);
     if (moved == 0) return Result::moved(0);
@@ -62,7 +62,7 @@ Result KernelSource::write(std::uint64_t offset, std::span<const iovec> from) {
   return move(SYS_pwrite64, SYS_pwritev, offset, from);
 }
 
-/// One call: what it does not take is not at the end any more for the next one.
+/// One call: after a short write, other programs may append before the next call.
 Result KernelSource::append(std::span<const iovec> from) {
   while (true) {
     const long put = ::syscall(SYS_writev, file_.get(), from.data(), from.size());
@@ -79,7 +79,7 @@ int KernelSource::status(layout::FileStatus& status) { return status_of(file_.ge
 
 int KernelSource::set_size(std::uint64_t size) { return mapped::set_size(file_.get(), size); }
 
-/// What close(2) says is lost with its descriptor in any case; nothing was deferred here.
+/// Ignores EINTR: close(2) has released the descriptor then, and no write was deferred.
 int KernelSource::close() {
   const long result = ::syscall(SYS_close, file_.release());
   return result == 0 || errno == EINTR ? 0 : errno;

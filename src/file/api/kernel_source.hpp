@@ -9,7 +9,7 @@
 
 namespace wherry::file {
 
-/// A file that this process has open itself. Its calls are no cancellation points.
+/// A file that this process has opened itself. Its calls are no cancellation points.
 class KernelSource : public Source {
  public:
   explicit KernelSource(UniqueFd file) : file_(std::move(file)) {}

@@ -32,10 +32,10 @@ constexpr int kFlags = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_SYN
                        O_CLOEXEC | O_LARGEFILE | O_NOCTTY;
 constexpr std::string_view kScheme = "wherry";
 
-/// A file's name, taken apart.
+/// A file's name, split.
 struct Name {
   std::string whole;
-  std::string address;  // empty: a path of this machine
+  std::string address;  // empty: a path on this machine
   std::string path;
 
   [[nodiscard]] bool is_remote() const { return !address.empty(); }
@@ -44,7 +44,8 @@ struct Name {
 Name parse(std::string_view text, const char* what) {
   Name name{.whole = std::string(text), .address = {}, .path = std::string(text)};
   if (text.find('\0') != std::string_view::npos) {
-    throw Error(EINVAL, what, std::string(text.substr(0, text.find('\0'))), "a zero byte is no part of a file's name");
+    throw Error(EINVAL, what, std::string(text.substr(0, text.find('\0'))),
+                "remove the zero byte: no file name contains one");
   }
   const std::size_t authority = text.find("://");
   const bool remote = authority != std::string_view::npos && text.starts_with(kScheme) &&
@@ -71,19 +72,19 @@ std::string advice_on(int error, const char* what, const Name& name) {
       if (!name.is_remote() && name.whole.starts_with(kScheme)) {
         advice = "a file of a host is named wherry://NODE:PORT/PATH";
       } else {
-        advice = "see that its name is right";
-        if (what == std::string_view("open")) advice += "; O_CREAT makes it";
+        advice = "check the name";
+        if (what == std::string_view("open")) advice += "; O_CREAT creates the file";
       }
       break;
     case EACCES:
     case EPERM:
-      advice = "the user may not: see the permissions of the file, and of the directories on the way to it";
+      advice = "this user may not: check the permissions of the file, and of the directories in its path";
       break;
     case EROFS:
-      advice = name.is_remote() ? "its server serves it to be read only" : "its file system is mounted read-only";
+      advice = name.is_remote() ? "its server serves it read-only" : "its file system is mounted read-only";
       break;
     case EXDEV:
-      advice = "its name leads out of the directory that is served";
+      advice = "its name leads out of the served directory";
       break;
     case EMFILE:
     case ENFILE:
@@ -95,26 +96,26 @@ std::string advice_on(int error, const char* what, const Name& name) {
                                 : "its disk fails: see the kernel's log (dmesg)";
       break;
     case ESTALE:
-      advice = "another file has its name by now, or none: open it again";
+      advice = "its name now leads to another file, or to none: open it again";
       break;
     case EISDIR:
-      advice = "it is a directory: open those with O_RDONLY, and remove them with rmdir";
+      advice = "it is a directory: open it with O_RDONLY, or remove it with rmdir";
       break;
     case ENOTDIR:
-      advice = "something on the way to it is no directory: see that its name is right";
+      advice = "a component of its path is not a directory: check the name";
       break;
     case EEXIST:
-      advice = "it is there already: leave out O_EXCL to open it";
+      advice = "it exists already: omit O_EXCL to open it";
       break;
     case ELOOP:
-      advice = "too many symbolic links, or one at its end with O_NOFOLLOW";
+      advice = "too many symbolic links, or the last component is one and O_NOFOLLOW is set";
       break;
     case ETXTBSY:
-      advice = "it is a program that runs: end that, or write another file and rename it";
+      advice = "it is a running program: end it, or write another file and rename that";
       break;
     case ENOSPC:
     case EDQUOT:
-      advice = "free some room, or raise the quota, where the file is";
+      advice = "free space on its file system, or raise the quota";
       break;
     default:
       break;
@@ -136,13 +137,13 @@ std::shared_ptr<HostFiles> connected(const char* what, const Name& name, const O
   }
 }
 
-/// Without a call that sets it for a moment.
+/// Reads the umask without the umask() call, which would change it for a moment.
 unsigned umask_of_process() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
     if (line.starts_with("Umask:")) return static_cast<unsigned>(std::strtoul(line.c_str() + 6, nullptr, 8));
   }
-  return 077;  // not known: the mask that gives least
+  return 077;  // unknown: the mask with the fewest permissions
 }
 
 std::uint32_t host_flags(int flags) {
@@ -169,7 +170,7 @@ void say_once(const std::string& word, std::string_view now) {
                                       " now; the old one will be refused by the next release");
 }
 
-/// The word in the environment is for all files: one that the file does not have means what it has.
+/// The path in the environment applies to all files. If a file does not have it, its other path is used.
 Path path_of(const Options& options, const Name& name) {
   if (options.path) {
     if (has_path(name.is_remote(), *options.path)) return *options.path;
@@ -211,7 +212,7 @@ Opening open_file(std::string_view text, int flags, unsigned mode, const Options
   const int access = flags & O_ACCMODE;
   if (access == O_ACCMODE) throw Error(EINVAL, "open", name.whole, "use O_RDONLY, O_WRONLY or O_RDWR");
   if ((flags & ~kFlags) != 0) {
-    throw Error(EINVAL, "open", name.whole, "leave out flags that files of Wherry's do not have, such as O_DIRECT");
+    throw Error(EINVAL, "open", name.whole, "omit flags that Wherry does not support, such as O_DIRECT");
   }
   if ((flags & O_TRUNC) != 0 && access == O_RDONLY) {
     throw Error(EINVAL, "open", name.whole, "O_TRUNC needs O_WRONLY or O_RDWR");
@@ -223,7 +224,7 @@ Opening open_file(std::string_view text, int flags, unsigned mode, const Options
                      .path = path_of(options, name)};
   layout::FileStatus status{};
   opening.source = open_there(name, flags, mode, options, status);
-  // As the kernel does: a terminal or /dev/null has no size to set.
+  // As the kernel does, truncates regular files only: a terminal or /dev/null has no size to set.
   if ((flags & O_TRUNC) == 0 || !S_ISREG(status.mode)) return opening;
   if (const int error = opening.source->set_size(0); error != 0) fail(error, "truncate", name);
   return opening;

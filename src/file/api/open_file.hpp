@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of wherry::files: where a file is, and how it is opened there.
+// Names in wherry::files: finds where a file is, and opens it there.
 #pragma once
 
 #include <memory>

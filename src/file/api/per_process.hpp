@@ -8,8 +8,8 @@
 
 namespace wherry::file {
 
-/// An object of each process's own, made when it is first asked for, and never destroyed: a forked child gets a new
-/// one, whatever another thread of its parent held locked in the old. With static storage.
+/// One object per process, made at first use and never destroyed. A forked child gets a new one, whatever other threads
+/// of its parent had locked in the old one. For static storage.
 template <class T>
 class PerProcess {
  public:

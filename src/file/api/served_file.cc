@@ -13,7 +13,7 @@ using files::Path;
 
 constexpr std::uint64_t kLastOffset = INT64_MAX;
 
-/// False: more than there are addresses.
+/// False: more bytes than a file offset can count.
 bool add_up(std::span<const iovec> parts, std::uint64_t& bytes) {
   bytes = 0;
   for (const iovec& part : parts) {
@@ -35,14 +35,14 @@ ServedFile::~ServedFile() {
   source_.reset();
 }
 
-/// Unmapped first: a mapping would keep the open file, with its locks.
+/// Unmaps first: a mapping would keep the open file, with its locks.
 int ServedFile::close() {
   const NotCancelled here;
   in_place_.reset();
   return source_->close();
 }
 
-/// Returns 0 if calls may take that path.
+/// Returns 0 if calls may take this path.
 int ServedFile::refused(Path path) const {
   if (remote_ && source_->inherited()) return EBADF;
   return has_path(remote_, path) ? 0 : EOPNOTSUPP;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of wherry::files: which path each call takes.
+// A file of wherry::files: chooses the path of each call.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,7 @@
 
 namespace wherry::file {
 
-/// What is known of a file when it is opened.
+/// Properties of a file, fixed when it is opened.
 struct ServedOptions {
   bool readable = false;
   bool writable = false;
@@ -24,7 +24,7 @@ struct ServedOptions {
   files::Path path = files::Path::automatic;
 };
 
-/// From any thread. May throw std::bad_alloc where a host's file needs memory.
+/// Thread-safe. May throw std::bad_alloc if a host's file needs memory.
 class ServedFile {
  public:
   using Path = files::Path;
@@ -50,13 +50,13 @@ class ServedFile {
   [[nodiscard]] int refused(Path path) const;
 
   std::unique_ptr<Source> source_;
-  std::optional<InPlaceReader> in_place_;  // of a readable file of this machine
+  std::optional<InPlaceReader> in_place_;  // for a readable file of this machine
   ServedOptions options_;
   bool remote_;
   std::atomic<Path> path_;
 };
 
-/// Whether a file of a host, or of this machine, has such a path.
+/// Whether a file of a host, or of this machine, has this path.
 constexpr bool has_path(bool remote, files::Path path) {
   using files::Path;
   if (path == Path::automatic) return true;

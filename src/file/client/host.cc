@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves data.
+// Calls that move data.
 #include "file/client/host.hpp"
 
 #include <algorithm>
@@ -26,8 +26,7 @@ layout::FileHello Host::server() const {
   return link_.server();
 }
 
-/// What was written to it may not be flushed yet, which matters where the host can be started again without this
-/// process.
+/// Data written to it may be unflushed. That matters if the host can be rebooted without this process.
 Host::Handle Host::resume(std::string_view name, std::uint32_t flags, const FileStatus& same, bool lost, UniqueFd kept,
                           const std::optional<HostRun>& run) {
   const std::lock_guard lock(link_.mutex());
@@ -62,7 +61,7 @@ Host::Opened Host::open_again(Handle handle, std::uint32_t flags) {
   return open({}, file.get(), {}, flags);
 }
 
-/// @param other  the same file, which is open; null: by the name
+/// @param other  an open handle of the same file; null: opens by name
 Host::Opened Host::open(Asked asked, File* other, std::string_view name, std::uint32_t flags) {
   Opened opened;
   asked.request.call = static_cast<std::uint32_t>(FileCall::open);
@@ -90,14 +89,15 @@ int Host::close(Handle handle) {
   link_.lent().set(handle, nullptr);
   int error = 0;
   if (link_.connection() != nullptr || file->unflushed) {
-    // A dead server has closed the file, too. Unflushed data may be lost with its machine, which the next server tells.
+    // A dead server has closed the file, too. Unflushed data may be lost in a reboot; the next server's boot id shows
+    // that.
     Asked asked{.once = !file->unflushed};
     asked.request.call = static_cast<std::uint32_t>(FileCall::close);
     error = link_.call(asked, file.get());
   }
   file->closed = true;
   link_.erase(file);
-  // A server without the handle has closed the file: no error.
+  // ESTALE: the server does not know the handle, so the file is closed. No error.
   return lost != 0 || error == ESTALE || (error == ECONNRESET && !file->unflushed) ? lost : error;
 }
 
@@ -124,17 +124,17 @@ void Host::note_runs(Handle handle, HostRun::Note note) {
   file->note_run = std::move(note);
 }
 
-/// Returns the server's descriptor of the file, or null. It is taken once per file: a refusal is final.
+/// Returns the server's descriptor of the file, or null. Tries only once per file: a refusal is final.
 std::shared_ptr<LentFile> Host::borrow(File& file) {
   if (auto had = link_.lent().find(file.own)) return had;
   if (file.lent_as == 0 || file.guarded || !lends() || file.stale) return nullptr;
-  // The server keeps the descriptor open as long as the handle is, which ends with the connection.
+  // The server keeps its descriptor open as long as the handle, which ends with the connection.
   if (link_.connection() == nullptr || link_.connection()->lender() < 0) return nullptr;
   pass(link_.options().at, FaultPoint::lent);
   int error = 0;
   auto taken =
       LentFile::take(link_.connection()->lender(), std::exchange(file.lent_as, 0) - 1, file.status, file.flags, error);
-  // These refusals are of the kernel, and come for every file. From a server that died (ESRCH) the next one is asked.
+  // EPERM, ENOSYS: the kernel refuses every file. After ESRCH, of a dead server, the next server is asked.
   if (error == EPERM || error == ENOSYS) link_.refuse_lent();
   if (taken) link_.lent().set(file.own, taken);
   return taken;
@@ -148,7 +148,7 @@ std::shared_ptr<LentFile> Host::lend(Handle handle) {
   FileStatus status{};
   Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::status);
-  // Resumed, and not opened yet: any call opens it.
+  // A resumed file that is not opened yet: any call opens it.
   if (file->handle == 0 && link_.call(asked, file.get(), std::as_writable_bytes(std::span(&status, 1))) != 0)
     return nullptr;
   return borrow(*file);
@@ -179,7 +179,7 @@ Result Host::read(Handle handle, std::uint64_t offset, std::span<const iovec> in
   return read.error != 0 ? Result::failure(read.error, read.bytes) : Result::moved(read.bytes);
 }
 
-/// The bytes moved count also beside an error, which the next call meets again.
+/// Returns the moved bytes also if an error follows; the next call returns the error.
 Result Host::put(Handle handle, FileCall call, std::uint64_t offset, std::span<const iovec> from) {
   const bool append = call == FileCall::append;
   const auto by = [&](LentFile& lent) -> std::optional<Result> {
@@ -260,7 +260,7 @@ Result Host::append(Handle handle, std::span<const std::byte> from) {
 }
 
 int Host::flush(Handle handle, bool data_only) {
-  // The data is in this process's own kernel, and cannot be lost while the process lives.
+  // The data is in this process's own kernel: it cannot be lost in a reboot without this process.
   if (const auto lent = link_.lent().find(handle)) return lent->flush(data_only);
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
@@ -270,7 +270,7 @@ int Host::flush(Handle handle, bool data_only) {
   asked.request.call = static_cast<std::uint32_t>(FileCall::flush);
   asked.request.flags = data_only ? layout::kFileFlushDataOnly : 0;
   const int error = link_.call(asked, file.get());
-  // A failed flush is reported once, as the kernel does.
+  // A failed flush is reported once, as by the kernel.
   if (error == 0) file->unflushed = false;
   return told_of_loss(*file) != 0 ? EIO : error;
 }

@@ -26,29 +26,29 @@
 
 namespace wherry::file {
 
-/// A host's files, served by `wherry serve`: those that are open, and by `names`, `locks`, `xattrs`, `tickets` and
-/// `writes` what else the server does.
+/// The client of a host's file server (`wherry serve`): open files here; names, locks, extended attributes, tickets and
+/// held-back writes in `names`, `locks`, `xattrs`, `tickets` and `writes`.
 ///
-/// Functions that return int return 0 or an errno value; those that move data a Result, whose bytes are what was moved
-/// before an error: a short read is the end of the file, as with pread.
+/// Functions that return int return 0 or an errno value. Functions that move data return a Result, whose bytes are
+/// those moved before an error. A short read is the end of the file, as with pread.
 ///
-/// A server that is killed and started again is connected to again by the call that notices, which opens all files
-/// again and repeats its request. A file is the same if it is found under its name with the same inode and time of
-/// birth; one that is not answers ESTALE from then on. An append whose end others have moved returns EIO. If the host
-/// was started again, files with data that was not flushed answer EIO to the next write, flush or close, once.
+/// Reconnection: the first call that notices a restarted server connects again, reopens all files and repeats its
+/// request. A file counts as the same if its name leads to the same inode with the same time of birth. Otherwise its
+/// handle returns ESTALE from then on. An append returns EIO if other programs have moved the end of the file. After a
+/// reboot of the host, files with unflushed data return EIO once, from the next write, flush or close.
 ///
-/// Under the server's own kernel, data, status, mode, owner and times of an open file go by the server's descriptor of
-/// it, which this process takes at the first call that is about one of them (LentFile): as fast as the kernel's own
-/// call, and whether the server lives or not. What keeps it from taking them (another kernel, hardening, descriptor
-/// limits) makes them go through the server. A descriptor is given up when a server that was started again has another
-/// file, or none, or refuses it.
+/// Lent descriptors (LentFile): under the server's kernel, this process takes the server's descriptor of a file at the
+/// first call on its data, status, mode, owner or times. These calls then cost as much as the kernel's own, and work
+/// also while the server is dead. Another kernel, hardening or descriptor limits can prevent that; the calls then go
+/// through the server. The descriptor is given up if a restarted server has another file or none under the name, or
+/// refuses it.
 ///
-/// After a call has waited for the server for the whole of HostOptions::timeout, later calls fail with EIO at once. One
-/// of them tries to connect every `kTryAgain`. Once the server answers, calls wait for it again.
+/// Timeouts: after a call has waited for the whole of HostOptions::timeout, later calls fail with EIO at once. Every
+/// `kTryAgain` one of them tries to connect. Once the server answers, calls wait for it again.
 ///
-/// Threads: any; calls go one after the other, but for those by a lent descriptor, and for `close` of what was flushed,
-/// which do not wait for a connection that is made again. Block as long as the server does. Fork: as a stream, a host
-/// stays the parent's; a child must not use it, and may destroy its copy.
+/// Threads: any. Calls run one at a time, except those on a lent descriptor. `close` of a flushed file does not wait
+/// for a reconnection. Calls block as long as the server does. Fork: as with a stream, the host belongs to the parent.
+/// A child must not use its copy, and may destroy it.
 class Host {
  public:
   using Handle = HostLink::Handle;
@@ -59,10 +59,10 @@ class Host {
   };
   struct Entry {
     std::uint64_t inode;
-    std::uint64_t cookie;  ///< to go on behind this entry
-    std::uint32_t type;    ///< as DT_REG and so on
+    std::uint64_t cookie;  ///< continues a list after this entry
+    std::uint32_t type;    ///< as DT_REG etc.
     std::string name;
-    std::optional<layout::FileStatus> status{};  ///< if it was asked for, and is known
+    std::optional<layout::FileStatus> status{};  ///< if requested and known
   };
 
   /// Connects. Throws Error.
@@ -73,7 +73,7 @@ class Host {
   ~Host() = default;
 
   [[nodiscard]] bool read_only() const { return link_.read_only(); }
-  /// Which run of the host's kernel this was when it was last connected to; zeros: not known.
+  /// Identifies the host's boot at the last connection; zeros: unknown.
   [[nodiscard]] BootId boot() const;
   /// As HostLink::server.
   [[nodiscard]] layout::FileHello server() const;
@@ -87,68 +87,68 @@ class Host {
   [[nodiscard]] HostTickets& tickets() { return tickets_; }
   [[nodiscard]] HostWrites& writes() { return writes_; }
 
-  /// `flags`: of layout::kFileOpen...; `mode`: as the file is to have it, the caller's umask taken into account.
+  /// `flags`: of layout::kFileOpen...; `mode`: with the caller's umask applied.
   Opened open(std::string_view name, std::uint32_t flags, std::uint32_t mode = 0);
-  /// A file that an earlier process had open, whose place this one takes. Never waits: it is opened when the server is
-  /// connected, and answers ESTALE if its name leads to another one by then.
-  /// @param same  tells which file it is
-  /// @param lost  locks on it were: it answers ESTALE
-  /// @param kept  a descriptor of it, by which it is used where no name leads to it any more; or not valid
-  /// @param run  as last noted by `note_runs`; empty: the one that HostOptions::greeted tells of
+  /// Takes over a file that an earlier process had open. Never waits for a connection: the file is opened once the
+  /// server is connected. It returns ESTALE if its name leads to another file by then.
+  /// @param same  identifies the file
+  /// @param lost  locks on the file were lost: its handle returns ESTALE
+  /// @param kept  the earlier process's descriptor, used if no name leads to the file any more; may be invalid
+  /// @param run  as last reported to `note_runs`; empty: the run of HostOptions::greeted
   Handle resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same, bool lost, UniqueFd kept,
                 const std::optional<HostRun>& run = {});
-  /// Calls `note` now, and with each change; it is not to call this host.
+  /// Calls `note` now and after each change. `note` must not call this host.
   void note_runs(Handle handle, HostRun::Note note);
-  /// An open file once more, also where its name is gone. `flags`: none that makes, cuts, or asks for a directory.
+  /// Opens an open file again, also if its name is gone. `flags` must not create, truncate, or ask for a directory.
   Opened open_again(Handle handle, std::uint32_t flags);
-  /// Without a server, and with nothing unflushed, there is nothing to close.
+  /// Does not connect for a file without unflushed data: a dead server has closed it already.
   int close(Handle handle);
   [[nodiscard]] Result read(Handle handle, std::uint64_t offset, std::span<const iovec> into);
   [[nodiscard]] Result write(Handle handle, std::uint64_t offset, std::span<const iovec> from);
-  /// At the end of a file that was opened for it. Atomic up to layout::kFileMaxAppend.
+  /// Appends to a file that was opened with kFileOpenAppend. Atomic up to layout::kFileMaxAppend.
   [[nodiscard]] Result append(Handle handle, std::span<const iovec> from);
   [[nodiscard]] Result read(Handle handle, std::uint64_t offset, std::span<std::byte> into);
   [[nodiscard]] Result write(Handle handle, std::uint64_t offset, std::span<const std::byte> from);
   [[nodiscard]] Result append(Handle handle, std::span<const std::byte> from);
-  /// An append that an earlier process has begun when the file ended at `end`, and may have done, all or in part. EIO:
-  /// it cannot be told, since others have appended.
+  /// Repeats an append that an earlier process began when the file ended at `end`, and may have done in full or in
+  /// part. EIO: other programs have appended too, so its outcome is unknown.
   [[nodiscard]] Result append_again(Handle handle, std::uint64_t end, std::span<const std::byte> from);
-  /// Where the file ends now; as last heard if the server cannot be asked.
+  /// The current end of the file; the last known one if the server cannot be asked.
   [[nodiscard]] std::uint64_t end(Handle handle);
-  /// From one file to the other, at the server. Fewer bytes than `length`: the first file ends there, or the next call
-  /// meets the error. EINVAL: the same file, and the ranges overlap. EXDEV: files of file systems that the server's
-  /// kernel does not copy between.
+  /// Copies from one file to the other, at the server. If fewer bytes than `length` are copied, the source file ends
+  /// there, or the next call returns the error. EINVAL: the same file with overlapping ranges. EXDEV: the server's
+  /// kernel cannot copy between the two file systems.
   [[nodiscard]] Result copy(Handle from, std::uint64_t offset, Handle to, std::uint64_t to_offset,
                             std::uint64_t length);
-  /// Returns 0 once all that was written is durable at the host.
+  /// Returns 0 once all written data is durable at the host.
   int flush(Handle handle, bool data_only = false);
-  /// EIO, once, if data that was not flushed may be lost: the host was started again. Asks the server only where such
-  /// data exists.
+  /// Returns EIO once if unflushed data may be lost because the host was rebooted. Asks the server only if the file has
+  /// unflushed data.
   int check_loss(Handle handle);
 
   /// The server's descriptor of an open file, or null.
   [[nodiscard]] std::shared_ptr<LentFile> lend(Handle handle);
 
   int status(Handle handle, layout::FileStatus& status);
-  /// The status of an open file, which stays what it is but for its owner, mode, links and times until the client with
-  /// this number (FileCall::await_recalls) gives the file back, or `kept_for` has passed since this call began; 0: not.
-  /// EBUSY during another call. ECONNRESET if the connection breaks, and for a time from then on.
+  /// Delegates an open file to `client`, the number from FileCall::await_recalls, and returns its status. Size and data
+  /// do not change until that client gives the file back, or `kept_for` has passed since this call began. Owner, mode,
+  /// links and times may change. `kept_for` 0: not delegated. EBUSY: another call is in progress. ECONNRESET: the
+  /// connection broke, now or less than `kTryAgain` ago.
   int delegate(Handle handle, std::uint64_t client, layout::FileStatus& status, std::chrono::milliseconds& kept_for);
   int file_system(Handle handle, layout::FileSystemStatus& status);
   int set_size(Handle handle, std::uint64_t size);
   int set_mode(Handle handle, std::uint32_t mode);
-  /// A user or group of layout::kFileOwnerKept stays as it is.
+  /// layout::kFileOwnerKept leaves the user or the group unchanged.
   int set_owner(Handle handle, std::uint32_t user, std::uint32_t group);
   int set_times(Handle handle, const layout::FileTimes& times);
   /// `flags`: of layout::kFileAllocate...
   int allocate(Handle handle, std::uint32_t flags, std::uint64_t offset, std::uint64_t length);
   /// The next data or hole from `offset` on.
   int seek(Handle handle, std::uint64_t offset, layout::FileSeek what, std::uint64_t& found);
-  /// Some entries behind `cookie`, 0 at first; none at the end.
+  /// Some entries after `cookie`, which is 0 at first; no entries at the end.
   int list(Handle handle, std::uint64_t cookie, std::vector<Entry>& entries);
-  /// The same with a status for each but "." and "..".
-  /// @param room  for all entries, each of which takes 152 bytes and its name, rounded up to 8; EINVAL: for not even
-  /// one
+  /// As `list`, with a status for each entry except "." and "..".
+  /// @param room  bytes for all entries. An entry takes 152 bytes and its name, rounded up to 8. EINVAL: no entry fits.
   int list_with_status(Handle handle, std::uint64_t cookie, std::size_t room, std::vector<Entry>& entries);
 
  private:
@@ -172,7 +172,7 @@ class Host {
   HostXattrs xattrs_{link_};
   HostTickets tickets_{link_};
   HostWrites writes_{link_};
-  Clock::time_point delegates_from_{};  ///< the connection broke: its client hears of it, too, and asks no more
+  Clock::time_point delegates_from_{};  ///< after a broken connection: no delegation before this time
 };
 
 }  // namespace wherry::file

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What moves no data between this process and an open file.
+// Calls that move no data between this process and an open file.
 #include <algorithm>
 #include <cerrno>
 
@@ -15,7 +15,7 @@ constexpr auto kNothing = [](const auto& /*file*/, const layout::FileAnswer& /*a
 
 }  // namespace
 
-/// Of an open file. `then` is called with it after a call that succeeds.
+/// Asks an open file. Calls `then` with it after a success.
 template <class Then>
 int Host::call(FileCall call, Handle handle, std::uint32_t flags, std::uint64_t offset, std::uint64_t length,
                std::span<std::byte> payload, Then then) {
@@ -63,7 +63,7 @@ int Host::file_system(Handle handle, layout::FileSystemStatus& status) {
 int Host::set_size(Handle handle, std::uint64_t size) {
   const int error =
       call(FileCall::set_size, handle, 0, size, 0, {}, [&](File& file, const layout::FileAnswer&) { file.end = size; });
-  // What an earlier process has kept is there also where the server has no way to it any more.
+  // An earlier process's descriptor still works if the server no longer has a way to the file.
   const auto lent = error == ESTALE ? link_.lent().find(handle) : nullptr;
   return lent == nullptr ? error : lent->set_size(size);
 }

@@ -17,7 +17,7 @@ namespace {
 using layout::FileAnswer;
 
 /// Data is sent in pieces of whole pages, which the server writes as they are. 64 KiB is below the size from which a
-/// stream splits a message: the server never receives into a buffer of its own.
+/// stream splits a message, so the server never receives into a buffer of its own.
 constexpr std::size_t kPiece = std::size_t{64} << 10;
 
 /// The longest payload of an answer.
@@ -58,11 +58,11 @@ StreamConnection::StreamConnection(const std::string& address, std::size_t ring_
   const Timeout most = timeout.value_or(kGreeting);
   const auto greeting = std::as_writable_bytes(std::span(&hello_, 1));
   const bool answered = stream_.send(bytes, most).ok() && stream_.receive_all(greeting, most).ok();
-  if (!answered) throw Error(ECONNRESET, "connect", address, "see what the server there says; is it wherry serve?");
+  if (!answered) throw Error(ECONNRESET, "connect", address, "check that wherry serve listens there, and read its log");
   if (hello_.magic != layout::kFileMagic || hello_.version != layout::kFileVersion) {
-    throw Error(EPROTO, "connect", address, "let wherry serve, of the same version, listen there");
+    throw Error(EPROTO, "connect", address, "run wherry serve of the same version there");
   }
-  // A process number that the operating system does not vouch for is another process's here.
+  // A process number that the operating system does not vouch for may be another process here.
   const bool vouched = stream_.peer().vouched() && is_own_kernel(boot_id_of(hello_));
   if (hello_.lends != 0 && vouched) lender_ = LentFile::process(stream_.peer().pid);
   if (hello_.root != 0 && lender_.valid() && LentFile::is_refused(lender_.get(), hello_.root - 1)) lender_.reset();
@@ -89,7 +89,7 @@ bool StreamConnection::send(layout::FileRequest request, std::string_view name, 
   return true;
 }
 
-/// After a result that is not all there is: whether nothing more is to be waited for.
+/// After an incomplete result: whether to stop waiting.
 bool StreamConnection::is_over(const Result& result) const {
   return !result.failed() || result.error != ETIMEDOUT || !goes_on_();
 }

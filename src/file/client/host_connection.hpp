@@ -30,16 +30,16 @@ class Buffers {
   [[nodiscard]] std::uint64_t bytes() const;
   /// The front, at most `most` bytes of it; empty at the end.
   [[nodiscard]] std::span<std::byte> front(std::size_t most) const;
-  /// `bytes` of the front are done with.
+  /// Consumes `bytes` of the front.
   void skip(std::size_t bytes);
 
  private:
   std::span<const iovec> rest_;
-  std::size_t done_ = 0;  ///< bytes of the first
+  std::size_t done_ = 0;  ///< bytes of the first buffer that are consumed
 };
 
-/// A way to a host's file server: takes a request, gives its answer. Nothing throws but where memory lacks; after
-/// `false` or an empty result it is of no more use.
+/// A connection to a host's file server: sends a request, receives its answer. Unusable after `false` or an empty
+/// result. Throws only if memory is short.
 class HostConnection {
  public:
   HostConnection() = default;
@@ -48,22 +48,22 @@ class HostConnection {
   virtual ~HostConnection() = default;
 
   [[nodiscard]] virtual const layout::FileHello& server() const = 0;
-  /// The process whose descriptors are lent (a pidfd); -1: none are. Every answer comes from that very process: it
-  /// lived when this was opened, so the number was its own.
+  /// A pidfd of the process that lends its descriptors; -1: none. All answers come from that process: it was alive when
+  /// this connection was opened, so the process number was not reused.
   [[nodiscard]] virtual int lender() const = 0;
 
-  /// Makes a handle of a file that this process has a descriptor of. 0, which is no file's: there is no way to do so.
+  /// Gets a handle for a file that this process has open as `descriptor`. 0, which is never a handle: not supported.
   [[nodiscard]] virtual std::uint64_t adopt(int /*descriptor*/, bool /*appends*/) { return 0; }
-  /// After a failure: whether the server may have done what was asked for.
+  /// After a failure: whether the server may have carried out the request.
   [[nodiscard]] virtual bool may_have_done() const { return true; }
-  /// Sends the request, its names, and the data.
+  /// Sends the request, its two names, and the data.
   [[nodiscard]] virtual bool send(layout::FileRequest request, std::string_view name, std::string_view second,
                                   Buffers data, std::uint64_t data_bytes) = 0;
-  /// The whole answer of a call whose payload is `T` where it succeeds; `payload` may be null for one without any.
+  /// Receives a whole answer. On success its payload must have exactly the size of `payload`, which may be empty.
   [[nodiscard]] virtual std::optional<layout::FileAnswer> receive(std::span<std::byte> payload) = 0;
   [[nodiscard]] virtual std::optional<layout::FileAnswer> receive(std::vector<std::byte>& payload,
                                                                   std::size_t most) = 0;
-  /// What a read came to: bytes moved into the buffers, and an errno value where it ended early.
+  /// The result of a read: bytes moved into the buffers, and an errno value if it ended early.
   struct Read {
     std::uint64_t bytes;
     int error;
@@ -71,35 +71,36 @@ class HostConnection {
   [[nodiscard]] virtual std::optional<Read> receive_data(Buffers into, std::uint64_t length) = 0;
 };
 
-/// A client whose processes follow one another, each in place of one that was killed. The server serves none before all
-/// that an earlier one has sent is done.
+/// Identifies a process in a sequence, in which each process replaces one that was killed. The server serves a process
+/// only after it has completed all requests of earlier ones.
 struct ClientProcess {
-  std::uint64_t client = 0;  ///< 0: no process follows
-  std::uint64_t number = 0;  ///< the later the higher
+  std::uint64_t client = 0;  ///< 0: no process follows this one
+  std::uint64_t number = 0;  ///< higher for later processes
 };
 
-/// By a stream. A server is trusted with what a file holds, and with nothing else: each head of an answer is copied and
-/// checked.
+/// A connection over a stream. It trusts the server with the contents of files only: each answer's header is copied and
+/// then checked.
 class StreamConnection final : public HostConnection {
  public:
-  /// Connects. Throws Error: as wherry::connect, and EPROTO if what answers is no server of this version.
+  /// Connects. Throws Error: as wherry::connect; EPROTO if the peer is not a file server of this version.
   /// @param listener_wait  how long to wait for a listener, as for wherry::start_connect
-  /// @param timeout  for each of connecting and greeting; empty: the configured one of wherry::connect, kGreeting
+  /// @param timeout  limits connecting and greeting separately; empty: the configured one of wherry::connect, and
+  /// kGreeting
   StreamConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at, Timeout listener_wait,
                    Timeout timeout = {}, const ClientProcess& process = {});
   static constexpr std::chrono::seconds kGreeting{10};
-  /// For a server that has been met: its clients have a policy of their own for one that is gone.
+  /// `listener_wait` of a reconnection: HostLink retries by its own policy.
   static constexpr std::chrono::nanoseconds kNoWait{0};
 
   [[nodiscard]] const layout::FileHello& server() const override { return hello_; }
   /// The server's process, if it runs under this kernel and lends files.
   [[nodiscard]] int lender() const override { return lender_.get(); }
-  /// Its number; 0: not known.
+  /// The server's process number; 0: unknown.
   [[nodiscard]] std::int64_t process() const { return stream_.peer().pid; }
 
-  /// Ends every call that waits, and later ones. From any thread.
+  /// Ends every waiting call, and later ones. Thread-safe.
   void cancel() noexcept { stream_.cancel(); }
-  /// Asked every `kStall` while a call waits for the server; false ends that call, as a failure.
+  /// Called every `kStall` while a call waits for the server; if it returns false, the call fails.
   void set_patience(std::function<bool()> goes_on) { goes_on_ = std::move(goes_on); }
   static constexpr std::chrono::milliseconds kStall{20};
 

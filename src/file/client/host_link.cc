@@ -22,14 +22,14 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds kFirstPause = 2ms;
 constexpr std::chrono::milliseconds kLongestPause = 200ms;
 
-/// Least time for one attempt to connect. A running server accepts sooner, also on a busy machine; a call without
+/// Minimum time for one attempt to connect. A running server accepts sooner, also on a busy machine. A call without
 /// timeout waits no longer than this.
 constexpr std::chrono::milliseconds kLeastConnect = 200ms;
 
-/// How long a call waits for leases that are in its way: a client of the server's that writes a file back has 32 s at
-/// most. Others than the server may have given some too, such as a Samba, whose clients keep theirs for less.
+/// How long a call waits for leases. A client of the server that writes a file back has at most 32 s. Others may have
+/// given leases too, such as Samba, whose clients keep theirs for a shorter time.
 constexpr std::chrono::seconds kLeasePatience = 40s;
-/// Between two attempts.
+/// Pauses between two attempts.
 constexpr std::chrono::milliseconds kFirstLeasePause = 1ms;
 constexpr std::chrono::milliseconds kLongestLeasePause = 16ms;
 
@@ -67,13 +67,13 @@ class Reconnecting {
   std::condition_variable_any& done_;
 };
 
-/// A server that is about to start is waited for as long as wherry::connect would, and no longer than a call waits.
+/// Waits for a starting server as long as wherry::connect would, but no longer than a call waits.
 Timeout listener_wait_of(const HostOptions& options) {
   const std::chrono::milliseconds configured(config::number(config::Key::connect_timeout));
   return std::min(configured, options.timeout);
 }
 
-/// What the server would end the connection for, and a name that is missing.
+/// Names that are too long, for which the server would close the connection, and a missing name.
 int problem_of(std::string_view name, std::string_view second, bool has_file) {
   if (name.size() > layout::kFileMaxName || second.size() > layout::kFileMaxName) return ENAMETOOLONG;
   return name.empty() && !has_file ? ENOENT : 0;
@@ -197,7 +197,7 @@ void HostLink::Renaming::apply(std::string& name) const {
   if (!moved(from, to) && exchanged) moved(to, from);
 }
 
-/// A lease is waited for with the lock open: what ends it may need this connection.
+/// Waits for a lease without the mutex: the call that ends the lease may need this connection.
 int HostLink::call(const Asked& asked, File* file, std::span<std::byte> payload, layout::FileAnswer* answer) {
   if (const int error = problem_of(asked.name, asked.second, file != nullptr); error != 0) return error;
   std::optional<Clock::time_point> deadline;
@@ -229,8 +229,8 @@ int HostLink::call(const Asked& asked, File* file, std::vector<std::byte>& paylo
   });
 }
 
-/// Returns 0 once a server is connected and every file that could be reopened is open there, or EIO at the deadline.
-/// One call connects, the others wait for its result; none holds the lock meanwhile.
+/// Returns 0 once a server is connected and all files that could be reopened are open, or EIO at the deadline. One call
+/// connects, the others wait for its result; none holds the mutex meanwhile.
 int HostLink::reconnect(Clock::time_point deadline) {
   while (reconnecting_) {
     const NotCancelled here;
@@ -246,20 +246,20 @@ int HostLink::reconnect(Clock::time_point deadline) {
     std::unique_ptr<HostConnection> made = connect_after(pause, deadline, problem);
     try {
       if (made && (once || Clock::now() < deadline) && take_over(std::move(made))) break;
-    } catch (...) {  // no memory: what is not open again must not be taken for what is
+    } catch (...) {  // no memory: files that are not reopened must not count as open
       connection_.reset();
       throw;
     }
     connection_.reset();
     if (Clock::now() >= deadline) break;
   }
-  if (!connection_ && !once) log::write(log::Level::warning, "the host's files are out of reach: " + problem);
+  if (!connection_ && !once) log::write(log::Level::warning, "cannot reach the host's files: " + problem);
   unreachable_ = !connection_;
   next_try_ = Clock::now() + kTryAgain;
   return connection_ ? 0 : EIO;
 }
 
-/// Connects after a pause, since the server may end each connection at once. Never throws: other calls wait for the
+/// Connects after a pause, since the server may close each connection at once. Must not throw: other calls wait for the
 /// result.
 std::unique_ptr<HostConnection> HostLink::connect_after(std::chrono::milliseconds pause, Clock::time_point deadline,
                                                         std::string& problem) {
@@ -268,7 +268,7 @@ std::unique_ptr<HostConnection> HostLink::connect_after(std::chrono::millisecond
   try {
     std::this_thread::sleep_for(pause);
     const Clock::duration left = std::max<Clock::duration>(deadline - Clock::now(), kLeastConnect);
-    problem = "the server ends its connections";
+    problem = "the server closes its connections";
     return connect(StreamConnection::kNoWait, left);
   } catch (const std::exception& error) {
     problem = error.what();
@@ -276,7 +276,7 @@ std::unique_ptr<HostConnection> HostLink::connect_after(std::chrono::millisecond
   }
 }
 
-/// Reopens all files on a new connection. False if it broke.
+/// Reopens all files on a new connection. False: it broke.
 bool HostLink::take_over(std::unique_ptr<HostConnection> connection) {
   connection_ = std::move(connection);
   pass(options_.at, FaultPoint::connected);
@@ -291,7 +291,7 @@ bool HostLink::take_over(std::unique_ptr<HostConnection> connection) {
   });
 }
 
-/// What was not flushed is lost with the host's last run.
+/// Marks unflushed data as lost if the host was rebooted.
 void HostLink::begin_run(File& file) {
   if (file.boot == boot()) return;
   file.boot = boot();
@@ -307,7 +307,7 @@ bool HostLink::take_loss(File& file) {
   return true;
 }
 
-/// Reopens one file, under any name that it may have by a rename that is under way. False if the connection broke.
+/// Reopens one file, under any name that it may have because of an unfinished rename. False: the connection broke.
 bool HostLink::reopen(File& file) {
   if (file.stale) return true;
   std::optional<bool> found = reopen(file, file.name);
@@ -325,15 +325,15 @@ bool HostLink::reopen(File& file) {
   return true;
 }
 
-/// By the descriptor that was kept. Returns whether the server has it, too; otherwise it is stale but for what goes by
-/// the descriptor.
+/// Reopens by the kept descriptor. Returns whether the server has the file, too. Otherwise it is stale, except for
+/// calls on the descriptor.
 bool HostLink::adopt(File& file) {
   file.handle = connection_->adopt(file.kept->descriptor(), file.kept->appends());
   return file.handle != 0;
 }
 
-/// A lease that is in the way says nothing about the file. What ends it does not need this connection. Empty if the
-/// connection broke, or the lease does not end: then the caller connects again.
+/// Sends a request until no lease is met: a lease says nothing about the file. The lease ends without this connection.
+/// Empty: the connection broke, or the lease does not end; then the caller connects again.
 std::optional<layout::FileAnswer> HostLink::ask_past_leases(const FileRequest& request, const std::string& name,
                                                             FileStatus& status) {
   const auto deadline = Clock::now() + kLeasePatience;
@@ -347,7 +347,7 @@ std::optional<layout::FileAnswer> HostLink::ask_past_leases(const FileRequest& r
   return {};
 }
 
-/// Opens the name and returns whether it is the same file. Empty if the connection broke.
+/// Opens the name and returns whether it is the same file. Empty: the connection broke.
 std::optional<bool> HostLink::reopen(File& file, const std::string& name) {
   FileRequest request{};
   request.call = static_cast<std::uint32_t>(FileCall::open);
@@ -356,7 +356,7 @@ std::optional<bool> HostLink::reopen(File& file, const std::string& name) {
   const auto answer = ask_past_leases(request, name, status);
   if (!answer) return {};
   if (answer->error != 0) return false;
-  if (file.handle == 0) file.end = status.size;  // of an earlier process
+  if (file.handle == 0) file.end = status.size;  // a file of an earlier process
   file.handle = answer->value;
   file.lent_as = answer->position;
   if (is_same(file.status, status)) return true;
@@ -367,7 +367,7 @@ std::optional<bool> HostLink::reopen(File& file, const std::string& name) {
   return false;
 }
 
-/// On a new connection: another owner may have had each lock meanwhile, so none is asked for again.
+/// On a new connection requests no locks again: another owner may have held each of them meanwhile.
 void HostLink::give_up_locks() {
   bool lost = false;
   for (const std::shared_ptr<File>& owner : files_) {
@@ -377,7 +377,7 @@ void HostLink::give_up_locks() {
     owner->locked->stale = true;
     lost = true;
   }
-  if (lost) log::write(log::Level::warning, "the host's server was started again: locks on its files are lost");
+  if (lost) log::write(log::Level::warning, "the host's server was restarted: locks on its files are lost");
 }
 
 }  // namespace wherry::file

@@ -29,62 +29,62 @@
 namespace wherry::file {
 
 struct HostOptions {
-  std::string address;  ///< of a `wherry serve`
-  /// How long a call waits for a server that is gone, or breaks off; then it fails with EIO.
+  std::string address;  ///< of the `wherry serve`
+  /// How long a call waits for a server that is gone or closes its connections; then it fails with EIO.
   std::chrono::milliseconds timeout{60'000};
-  std::size_t ring_bytes = 0;  ///< of the ring data comes by; 0: kRingBytes
-  bool borrows = true;         ///< moves data by the server's own descriptors where it can (LentFile)
-  bool waits = true;           ///< at first, for a server that does not listen yet: WHERRY_CONNECT_TIMEOUT at most
-  /// Gives a shorter way to a server than the stream, or the stream. Empty: always the stream.
+  std::size_t ring_bytes = 0;  ///< size of the ring that data arrives in; 0: kRingBytes
+  bool borrows = true;         ///< moves data by the server's own descriptors where possible (LentFile)
+  bool waits = true;           ///< the constructor waits for a listener, for at most WHERRY_CONNECT_TIMEOUT
+  /// Returns a faster connection to the server, or the stream. Empty: always the stream.
   std::function<std::unique_ptr<HostConnection>(std::unique_ptr<StreamConnection>)> shorten{};
-  /// What the server said to an earlier process whose place this one takes. The first call connects, as after a broken
+  /// What the server said to an earlier process that this one replaces. Then the first call connects, as after a broken
   /// connection. Empty: the constructor connects.
   std::optional<layout::FileHello> greeted{};
   ClientProcess process{};
   AtFaultPoint at{};  ///< for tests
 };
 
-/// A run of the host's kernel, and what it means for an open file: what a process leaves of this to the next one.
+/// One boot of the host, as an open file saw it. A process leaves this to the process that replaces it.
 struct HostRun {
   using Note = std::function<void(const HostRun&)>;
-  BootId boot{};      ///< under which the file was opened last
-  bool lost = false;  ///< what was written to the file under the run before is, and no call has told of that yet
+  BootId boot{};      ///< the boot during which the file was last opened
+  bool lost = false;  ///< data written during the boot before is lost, and no call has reported it yet
 
   bool operator==(const HostRun&) const = default;
 };
 
-/// A way to a host's server that is made again when it breaks, and the files that are open by it, which are opened
-/// again then. What a Host and its parts have in common: each of their calls holds `mutex` from the first look at a
-/// file to the last, and `exchange` opens it while it waits for a server.
+/// A connection to a host's server that is made again when it breaks, and the open files, which are then reopened.
+/// Shared by a Host and its parts. Each of their calls holds `mutex` from the first access to a file to the last.
+/// `exchange` releases the mutex while it waits for a server.
 class HostLink {
  public:
   using Handle = std::uint64_t;
   using Clock = std::chrono::steady_clock;
-  /// How often calls try to connect once a call has waited for the server for the whole timeout.
+  /// How often calls try to connect after one has waited for the whole timeout.
   static constexpr std::chrono::milliseconds kTryAgain{200};
 
   struct File {
     std::string name;
-    std::uint32_t flags = 0;   ///< to open it again
-    Handle own = 0;            ///< of this host
-    std::uint64_t handle = 0;  ///< the server's
+    std::uint32_t flags = 0;   ///< to reopen it
+    Handle own = 0;            ///< this host's handle
+    std::uint64_t handle = 0;  ///< the server's handle
     layout::FileStatus status{};
-    std::uint64_t end = 0;              ///< as last heard, for appends
+    std::uint64_t end = 0;              ///< last known, for appends
     bool unflushed = false;             ///< written to through the server since the last flush
-    bool lost = false;                  ///< the host started again meanwhile: to be told once
-    BootId boot{};                      ///< of the host, when it was opened there last
+    bool lost = false;                  ///< unflushed data is lost: the host rebooted; reported once
+    BootId boot{};                      ///< the host's boot when the file was last opened
     HostRun::Note note_run{};           ///< may be empty
-    bool stale = false;                 ///< what has its name is another file now, or none
-    bool closed = false;                ///< while another thread's call on it waits for the server
-    std::uint64_t lent_as = 0;          ///< 1 and the number of the server's descriptor; 0: not lent, or refused
-    bool guarded = false;               ///< an owner of locks was made of it: never lent again
-    std::shared_ptr<LentFile> kept{};   ///< of an earlier process: to use the file by where no name leads to it
-    std::shared_ptr<HeldLocks> held{};  ///< of an owner of locks
-    std::shared_ptr<File> locked{};     ///< the file that it has locks on
+    bool stale = false;                 ///< the name leads to another file now, or to none
+    bool closed = false;                ///< closed while another thread's call on it waited for the server
+    std::uint64_t lent_as = 0;          ///< 1 + the number of the server's descriptor; 0: not lent, or refused
+    bool guarded = false;               ///< has had a lock owner: never lent again
+    std::shared_ptr<LentFile> kept{};   ///< an earlier process's descriptor, for use if no name leads to the file
+    std::shared_ptr<HeldLocks> held{};  ///< of a lock owner
+    std::shared_ptr<File> locked{};     ///< of a lock owner: the locked file
   };
-  /// Whether data that was written to the file is lost. That is told once.
+  /// Whether data written to the file was lost. Returns true once per loss.
   static bool take_loss(File& file);
-  /// A rename that is not answered yet: where it leads what is open.
+  /// A rename, and its effect on the names of open files.
   struct Renaming {
     Renaming(std::string_view old, std::string_view now, bool both) : from(old), to(now), exchanged(both) {}
     void apply(std::string& name) const;
@@ -94,7 +94,7 @@ class HostLink {
     std::string to;
     bool exchanged;
   };
-  /// A request with all that belongs to it.
+  /// A request with its names and data.
   struct Asked {
     layout::FileRequest request{};
     std::string_view name{};
@@ -103,7 +103,7 @@ class HostLink {
     std::uint64_t data_bytes = 0;
     File* target = nullptr;  ///< of a copy; `copy` is then sent as `second`
     layout::FileCopy copy{};
-    bool once = false;  ///< not worth a new connection: ECONNRESET
+    bool once = false;  ///< does not connect again: ECONNRESET
   };
 
   /// Connects. Throws Error.
@@ -113,46 +113,46 @@ class HostLink {
   ~HostLink() = default;
 
   [[nodiscard]] bool read_only() const { return read_only_; }
-  /// Whether this process may take the server's descriptors, as far as is known. Never waits.
+  /// Whether this process can take the server's descriptors, as far as is known. Never waits.
   [[nodiscard]] bool lends() const { return lends_.load(std::memory_order_relaxed); }
   [[nodiscard]] LentFiles& lent() { return lent_; }
   [[nodiscard]] std::mutex& mutex() const { return mutex_; }
-  /// A rename that another link is about to make, or that an earlier process may have made: what has the old name and
-  /// is opened again is looked for under both, until this is settled. Never waits.
+  /// Announces a rename that another link is about to make, or that an earlier process may have made. Until it is
+  /// settled, a file with the old name is looked for under both names when it is reopened. Never waits.
   void announce_rename(Renaming renaming);
-  /// What was announced, if it was, is made or will not be. If it is made, what is open by this link is renamed once a
-  /// call has its turn. Never waits.
+  /// Ends an announced rename: it was made, or will not be. If it was made, this link's open files are renamed: now if
+  /// the mutex is free, otherwise before a name is next added or used. Never waits.
   void settle_rename(const Renaming& renaming, bool is_made);
 
-  // What follows is for calls that hold the mutex:
+  // The functions below require the mutex.
 
   [[nodiscard]] const HostOptions& options() const { return options_; }
   [[nodiscard]] BootId boot() const { return boot_id_of(server_); }
-  /// What the server said when it was last connected to.
+  /// What the server said at the last connection.
   [[nodiscard]] const layout::FileHello& server() const { return server_; }
-  /// Null: there is none at the moment.
+  /// Null: not connected.
   [[nodiscard]] HostConnection* connection() const { return connection_.get(); }
-  /// The kernel refuses descriptors of the server's.
+  /// Gives up lent descriptors for good: the kernel refuses them.
   void refuse_lent();
   [[nodiscard]] std::shared_ptr<File> find(Handle handle) const;
   /// Returns its handle.
   Handle add(std::shared_ptr<File> file);
-  /// The same of a file that an earlier process had open: it is opened when a server is connected.
+  /// As `add`, for a file that an earlier process had open. It is opened once a server is connected.
   Handle resume(std::shared_ptr<File> file);
   void erase(const std::shared_ptr<File>& file);
-  /// Before a name is added or used: a later file of an old name must not follow.
+  /// Call it before a name is added or used, so that a new file with an old name is not renamed.
   void apply_noted_renames();
-  /// Under which a file may be found by now that had the name before the renames that are noted or under way.
+  /// Other names that file `name` may have by now, because of settled, announced or running renames.
   [[nodiscard]] std::vector<std::string> later_names(const std::string& name);
-  /// Asks for a rename, and renames what is open.
+  /// Sends a rename, and renames open files if it succeeds.
   int rename(const Asked& asked, Renaming renaming);
-  /// Sends, and receives by `receive`, which returns an errno value, or nothing if the connection broke. If it broke,
-  /// the request is sent again over a new connection, with FileRequest::repeated set.
+  /// Sends a request and receives its answer by `receive`, which returns an errno value, or nothing if the connection
+  /// broke. Then the request is sent again over a new connection, with FileRequest::repeated set.
   template <class Receive>
   int exchange(Asked asked, File* file, Receive receive);
-  /// @param file  null: the call is asked of a name
+  /// @param file  null: the call is on a name
   int call(const Asked& asked, File* file, std::span<std::byte> payload = {}, layout::FileAnswer* answer = nullptr);
-  /// The same for an answer of any length up to `most`.
+  /// As above, for an answer of any length up to `most`.
   int call(const Asked& asked, File* file, std::vector<std::byte>& payload, std::size_t most);
 
  private:
@@ -179,12 +179,12 @@ class HostLink {
   std::vector<std::shared_ptr<File>> files_;
   std::optional<Renaming> renaming_;
   std::uint32_t opened_ = 0;
-  bool reconnecting_ = false;  ///< one call does, with the lock open
+  bool reconnecting_ = false;  ///< one call reconnects, and has released the mutex
   std::condition_variable_any reconnected_;
-  bool unreachable_ = false;  ///< the last call that connected has timed out
+  bool unreachable_ = false;  ///< the last call that connected timed out
   Clock::time_point next_try_{};
 
-  std::mutex noted_mutex_;  ///< never held during a wait for the server
+  std::mutex noted_mutex_;  ///< never held while waiting for the server
   std::vector<Renaming> noted_;
   std::vector<Renaming> announced_;
   LentFiles lent_;

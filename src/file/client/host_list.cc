@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of a directory.
+// Lists directories.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -10,7 +10,7 @@
 namespace wherry::file {
 namespace {
 
-/// Takes a record off the front. False: there is no whole one.
+/// Takes a record off the front. False: the rest is too short.
 template <class T>
 bool take_record(std::span<const std::byte>& rest, T& record) {
   if (rest.size() < sizeof record) return false;
@@ -19,7 +19,7 @@ bool take_record(std::span<const std::byte>& rest, T& record) {
   return true;
 }
 
-/// The same of an entry with all that belongs to it.
+/// As above, for an entry with its status and name.
 bool take_entry(std::span<const std::byte>& rest, bool with_status, Host::Entry& entry) {
   layout::FileEntry head{};
   layout::FileStatus status{};

@@ -15,7 +15,7 @@ HostLocks::Opened HostLocks::open(Handle handle, std::uint32_t flags, std::share
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
   if (file == nullptr) return {.error = EBADF};
-  // By a descriptor of the server's that is lent, writes would go on when the lock has ended with the server.
+  // With a lent descriptor, writes would continue after the lock has ended with the server.
   if (const auto lent = link_.lent().find(handle)) file->end = lent->end();
   file->guarded = true;
   link_.lent().set(handle, nullptr);
@@ -46,7 +46,7 @@ int HostLocks::set(Handle locks, std::uint32_t flags, const FileLock& wanted) {
   asked.request.length = wanted.length;
   const int error = link_.call(asked, owner.get());
   if (error == 0) owner->held->set(wanted);
-  // flock(2) gives up the lock that is to be changed before it asks for the other.
+  // flock(2) gives up the old lock before it requests the new one.
   if (error == EAGAIN && (flags & layout::kFileLockWhole) != 0) owner->held->set({});
   return error;
 }

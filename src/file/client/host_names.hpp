@@ -10,21 +10,20 @@
 
 namespace wherry::file {
 
-/// What a host's server is asked for by name: paths relative to the directory that it serves, "." is that directory.
+/// Calls on names: paths relative to the directory that the server serves; "." is that directory.
 ///
-/// Functions return 0 or an errno value. Requests that make a name, and prove to be undecidable after a server was
-/// started again (the name is there: made by the first attempt, or by another program), return EIO. Threads and
-/// blocking as of Host.
+/// Functions return 0 or an errno value. After a reconnection, a repeated request that makes a name returns EIO if the
+/// name exists and it is unknown who made it: the first attempt, or another program. Threads and blocking as in Host.
 class HostNames {
  public:
   explicit HostNames(HostLink& link) : link_(link) {}
 
-  /// @param follow  the last symbolic link
+  /// @param follow  whether to follow a symbolic link in the last component
   int status(std::string_view name, bool follow, layout::FileStatus& status);
   int file_system(std::string_view name, layout::FileSystemStatus& status);
   int set_size(std::string_view name, std::uint64_t size);
   int set_mode(std::string_view name, std::uint32_t mode);
-  /// A user or group of layout::kFileOwnerKept stays as it is.
+  /// layout::kFileOwnerKept leaves the user or the group unchanged.
   int set_owner(std::string_view name, bool follow, std::uint32_t user, std::uint32_t group);
   int set_times(std::string_view name, bool follow, const layout::FileTimes& times);
 
@@ -33,11 +32,11 @@ class HostNames {
   int remove(std::string_view name, bool directory = false);
   /// `flags`: of layout::kFileRename...
   int rename(std::string_view from, std::string_view to, std::uint32_t flags = 0);
-  /// Before and after the same rename by another Host of this process: open files are found under their new names if
-  /// the server is started again. As of HostLink.
+  /// For a rename that another Host of this process makes: `announce_rename` before it, `settle_rename` after it. Open
+  /// files are then found under their new names if the server is restarted. See HostLink.
   void settle_rename(std::string_view from, std::string_view to, std::uint32_t flags, bool is_made);
   void announce_rename(std::string_view from, std::string_view to, std::uint32_t flags);
-  /// Where renames that were announced or noted so lead a name: other names by which its file may be found by now.
+  /// Other names that a file may have by now because of announced or settled renames.
   [[nodiscard]] std::vector<std::string> later_names(std::string_view name);
   int link(std::string_view from, std::string_view to);
   int symlink(std::string_view name, std::string_view target);

@@ -22,7 +22,7 @@ int HostTickets::end(Handle handle) {
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
   if (file == nullptr) return EBADF;
-  // The tickets of a connection that broke have ended with it.
+  // The tickets of a broken connection have ended with it.
   HostLink::Asked asked{.once = true};
   asked.request.call = static_cast<std::uint32_t>(FileCall::end_tickets);
   const int error = link_.call(asked, file.get());

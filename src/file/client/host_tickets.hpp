@@ -8,10 +8,10 @@
 
 namespace wherry::file {
 
-/// Tickets by which other processes open files that this host has open, on connections of their own. They end with the
-/// file's handle, and with the connection.
+/// Tickets, with which other processes open files of this host on their own connections. They end with the file's
+/// handle, and with the connection.
 ///
-/// Functions return 0 or an errno value. Threads and blocking as of Host.
+/// Functions return 0 or an errno value. Threads and blocking as in Host.
 class HostTickets {
  public:
   using Handle = HostLink::Handle;
@@ -20,10 +20,10 @@ class HostTickets {
 
   /// `flags`: layout::kFileOpenRead, layout::kFileOpenWrite or both.
   int make(Handle handle, std::uint32_t flags, layout::FileTicket& ticket);
-  /// What was opened by tickets of this handle changes the file no more when this returns 0.
+  /// Ends the tickets of a handle. After it returns 0, no change of the file by them can follow.
   int end(Handle handle);
-  /// Others have written to the file by a ticket, to a server of this run of the host's kernel: as Host::write, this
-  /// data is not durable yet. EIO: it is lost with that kernel.
+  /// Records that another process wrote to the file by a ticket, to a server of the host's boot `boot`. As with
+  /// Host::write, the data is not durable yet. EIO: the host has rebooted since, and the data is lost.
   int note_written(Handle handle, const BootId& boot);
 
  private:

@@ -30,7 +30,7 @@ int HostWrites::give_back(Handle handle) {
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
   if (file == nullptr) return EBADF;
-  HostLink::Asked asked{.once = true};  // it ends with the connection
+  HostLink::Asked asked{.once = true};  // the delegation ends with the connection
   asked.request.call = static_cast<std::uint32_t>(FileCall::return_write);
   const int error = link_.call(asked, file.get());
   return error == ECONNRESET ? 0 : error;

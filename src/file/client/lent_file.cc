@@ -23,10 +23,10 @@ namespace {
 
 static_assert(LentFile::kMostParts == IOV_MAX);
 
-/// Descriptors of this process that are lent.
+/// Lent descriptors of this process.
 std::atomic<std::uint64_t> shares{0};
 
-/// A program that has many files of a host open is to find room for its own.
+/// Leaves descriptors for the program's own files, even if it has many files of a host open.
 bool take_share() {
   rlimit limit{};
   const std::uint64_t most = ::getrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_cur / 4 : 0;
@@ -35,7 +35,8 @@ bool take_share() {
   return false;
 }
 
-/// Of low numbers there are few, and a program that has closed its standard output must not write to a host's file.
+/// Moves a descriptor out of the low numbers: they are few, and a program that has closed its standard output must not
+/// write to a host's file.
 UniqueFd out_of_the_way(UniqueFd taken, int& error) {
   taken = beyond_select(std::move(taken));
   if (taken.get() > STDERR_FILENO) return taken;
@@ -62,7 +63,7 @@ bool is_file_of(int descriptor, const layout::FileStatus& status) {
          found.inode == status.inode;
 }
 
-/// Moves all of `buffers` by `call(parts, count, offset)`, or as much as goes before it says 0.
+/// Moves all of `buffers` by `call(parts, count, offset)`, or until it returns 0.
 template <class Call>
 Result move_all(std::uint64_t offset, std::span<const iovec> buffers, Call call) {
   const NotCancelled here;
@@ -70,7 +71,7 @@ Result move_all(std::uint64_t offset, std::span<const iovec> buffers, Call call)
   std::size_t in_first = 0;  // bytes of the first buffer that are done
   while (!buffers.empty()) {
     const iovec first{static_cast<std::byte*>(buffers[0].iov_base) + in_first, buffers[0].iov_len - in_first};
-    // A buffer that is done in part goes alone.
+    // A partly done buffer goes alone.
     const auto parts =
         in_first != 0 ? std::span(&first, 1) : buffers.first(std::min(buffers.size(), LentFile::kMostParts));
     const ssize_t n = call(parts.data(), static_cast<int>(parts.size()), static_cast<off_t>(offset + moved));

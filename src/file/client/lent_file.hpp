@@ -17,39 +17,40 @@
 
 namespace wherry::file {
 
-/// A file that the host's server opened, by the server's descriptor: where both run under one kernel, and it lets this
-/// process (pidfd_getfd: the same user, and no hardening in between), data goes between the file and the caller's
-/// buffer by one copy, without the server. It stays usable when the server dies, or would no longer serve it. Any
-/// thread; blocks as the kernel's calls do.
+/// A file of the host's server, used through the server's own descriptor. Both processes must run under one kernel, as
+/// the same user, without hardening that forbids pidfd_getfd. Data is copied once, between the file and the caller's
+/// buffer, without the server. The file stays usable if the server dies or no longer serves it. Thread-safe; blocks as
+/// the kernel's calls do.
 class LentFile {
  public:
-  /// What `take` needs of the process of that number; not valid where the kernel has none to give.
+  /// A pidfd of process `number`, for `take`; invalid if the kernel refuses it.
   static UniqueFd process(std::int64_t number);
-  /// Whether the kernel lets this process take none of that process's descriptors: tried with one of them.
+  /// Whether the kernel forbids this process to take descriptors of `owner`. Tries it with descriptor `number`.
   static bool is_refused(int owner, std::uint64_t number);
-  /// Takes descriptor `number` of process `owner` (a pidfd), if that is the file of `status`, opened with `flags` (of
-  /// layout::kFileOpen...). Null, and an errno value: EPERM if the kernel refuses, ESTALE if it is something else,
-  /// EMFILE also where files of this kind are a quarter of what this process may open already, and what else
-  /// pidfd_getfd says. The descriptor is none that select() can name, where the limit allows it, nor 0, 1 or 2.
+  /// Takes descriptor `number` of process `owner` (a pidfd). It must be the file of `status`, opened with `flags` (of
+  /// layout::kFileOpen...). On failure null and an errno value, as from pidfd_getfd: EPERM if the kernel refuses,
+  /// ESTALE if the descriptor is something else, EMFILE also if lent files already take a quarter of this process's
+  /// descriptor limit. The new descriptor is never 0, 1 or 2, and is beyond the range of select() if the limit allows
+  /// it.
   static std::shared_ptr<LentFile> take(int owner, std::uint64_t number, const layout::FileStatus& status,
                                         std::uint32_t flags, int& error);
-  /// One that an earlier process has taken.
+  /// Wraps a descriptor that an earlier process took.
   static std::shared_ptr<LentFile> keep(UniqueFd descriptor, std::uint32_t flags);
   LentFile(const LentFile&) = delete;
   LentFile& operator=(const LentFile&) = delete;
   ~LentFile();
 
-  /// Whether it was opened to append.
+  /// Whether the file was opened with O_APPEND.
   [[nodiscard]] bool appends() const { return appends_; }
-  /// Of the same open file description as the server's.
+  /// Shares its open file description with the server's descriptor.
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
 
-  /// As of Host: a short read is the end of the file.
+  /// A short read is the end of the file.
   [[nodiscard]] Result read(std::uint64_t offset, std::span<const iovec> into) const;
   [[nodiscard]] Result write(std::uint64_t offset, std::span<const iovec> from) const;
-  /// One call, so that it is atomic: of at most kMostParts buffers.
+  /// One system call, hence atomic. At most kMostParts buffers.
   [[nodiscard]] Result append(std::span<const iovec> from);
-  /// Where the last append ended.
+  /// The end of the file after the last append.
   [[nodiscard]] std::uint64_t end() const;
   static constexpr std::size_t kMostParts = 1024;
   [[nodiscard]] int flush(bool data_only) const;
@@ -65,7 +66,7 @@ class LentFile {
 
   UniqueFd descriptor_;
   bool appends_;
-  mutable std::mutex mutex_;  // of appends
+  mutable std::mutex mutex_;  // serializes appends
   std::uint64_t end_;
 };
 

@@ -12,7 +12,7 @@ std::shared_ptr<LentFile> LentFiles::find(std::uint64_t handle) const {
 }
 
 void LentFiles::set(std::uint64_t handle, std::shared_ptr<LentFile> file) {
-  std::shared_ptr<LentFile> before;  // is closed without the lock
+  std::shared_ptr<LentFile> before;  // closed after the lock is released
   const std::lock_guard lock(mutex_);
   const std::uint64_t index = handle & UINT32_MAX;
   if (index >= lent_.size()) {

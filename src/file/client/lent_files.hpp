@@ -10,12 +10,12 @@
 
 namespace wherry::file {
 
-/// Descriptors of the server's by the handles of the files that they are of. Any thread; nothing blocks.
+/// The lent descriptors, by the file's handle. Thread-safe; never blocks.
 class LentFiles {
  public:
-  /// Null: none.
+  /// Null: the file has no lent descriptor.
   [[nodiscard]] std::shared_ptr<LentFile> find(std::uint64_t handle) const;
-  /// @param file  null: none any more
+  /// @param file  null removes the descriptor
   void set(std::uint64_t handle, std::shared_ptr<LentFile> file);
 
  private:
@@ -25,7 +25,7 @@ class LentFiles {
   };
 
   mutable std::mutex mutex_;
-  std::vector<Lent> lent_;  ///< by the low half of the handle
+  std::vector<Lent> lent_;  ///< index: the low half of the handle
 };
 
 }  // namespace wherry::file

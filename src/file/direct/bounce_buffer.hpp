@@ -6,10 +6,10 @@
 
 namespace wherry::file {
 
-/// Memory between a ring and a program's buffer, which may be unmapped, or lie in a file that is cut meanwhile: the
-/// kernel copies to and from it, and such a page is a failure, not a signal.
+/// Memory between a ring and a program's buffer. The program's buffer may be unmapped, or lie in a file that is
+/// truncated meanwhile. The kernel copies to and from it, so a bad page causes a failure instead of a signal.
 ///
-/// Allocates nothing but whole pages by mmap: the caller may have interrupted `malloc`. One that is not in use is kept.
+/// Allocates only by mmap, since the caller may have interrupted `malloc`. Keeps one unused buffer for the next object.
 class BounceBuffer {
  public:
   static constexpr std::size_t kBytes = std::size_t{1} << 20;
@@ -22,9 +22,9 @@ class BounceBuffer {
 
   /// @param bytes  up to kBytes
   [[nodiscard]] std::span<std::byte> first(std::size_t bytes) const { return {memory_, bytes}; }
-  /// Copies the program's bytes to the beginning. False: not all of them can be read.
+  /// Copies the program's bytes to the beginning. False: some of them are not readable.
   [[nodiscard]] bool fill(std::span<const std::byte> from) const;
-  /// Copies the beginning to the program's bytes. False: not all of them can be written.
+  /// Copies the beginning to the program's bytes. False: some of them are not writable.
   [[nodiscard]] bool copy_to(std::span<std::byte> to) const;
 
  private:

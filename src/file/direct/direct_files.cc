@@ -9,7 +9,7 @@
 namespace wherry::file {
 namespace {
 
-/// Nothing: it is of another version.
+/// Empty: the ticket has another version.
 std::optional<std::string> address_in(const layout::HostTicket& ticket) {
   const std::size_t length = ::strnlen(ticket.address, sizeof ticket.address);
   if (ticket.version != layout::kHostTicketVersion || length == sizeof ticket.address) return {};
@@ -18,7 +18,7 @@ std::optional<std::string> address_in(const layout::HostTicket& ticket) {
 
 }  // namespace
 
-/// One more for each file until there are enough, then that of the fewest files.
+/// Opens one more connection per file up to the limit, then shares the one with the fewest files.
 std::shared_ptr<DirectHost> DirectFiles::connection(const std::string& address) {
   const std::lock_guard lock(mutex_);
   std::erase_if(connections_, [](const Connection& one) { return one.host->is_broken(); });
@@ -29,7 +29,7 @@ std::shared_ptr<DirectHost> DirectFiles::connection(const std::string& address) 
     ++count;
     if (best == nullptr || one.host.use_count() < best.use_count() - 1) best = one.host;
   }
-  // In the list, and here.
+  // One reference in the list, and one here.
   constexpr long kUnused = 2;
   if (best != nullptr && best.use_count() == kUnused) return best;
   if (count >= kMostConnections) return best;

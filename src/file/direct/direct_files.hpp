@@ -13,29 +13,29 @@
 
 namespace wherry::file {
 
-/// A process's files that it has opened by tickets, and its connections to their servers. Up to kMostConnections to one
-/// server, since transfers on one connection go one after the other; they stay for later files.
+/// The files that a process has opened by tickets, and its connections to their servers. Up to kMostConnections per
+/// server, since transfers on one connection are serialized. The connections stay open for later files.
 ///
-/// Threads: any. Fork: stays the parent's.
+/// Thread-safe. After a fork they belong to the parent.
 class DirectFiles {
  public:
-  /// One of these files, and the connection that it keeps.
+  /// A file, and the connection that it uses.
   struct File {
     std::shared_ptr<DirectHost> host;
     std::unique_ptr<DirectHost::File> file;
   };
   static constexpr std::size_t kMostConnections = 4;
 
-  /// @param goes_on  as of StreamConnection::set_patience; asked by the thread whose call waits
+  /// @param goes_on  as in StreamConnection::set_patience; called by the waiting thread
   explicit DirectFiles(std::function<bool()> goes_on) : goes_on_(std::move(goes_on)) {}
   DirectFiles(const DirectFiles&) = delete;
   DirectFiles& operator=(const DirectFiles&) = delete;
   ~DirectFiles() = default;
 
-  /// Has a connection for the next file that is opened there. Returns 0, or EINVAL as `open`. Throws Error.
+  /// Makes a connection in advance, for the next file opened there. Returns 0, or EINVAL as `open`. Throws Error.
   int connect(const layout::HostTicket& ticket);
-  /// Connects if need be. Returns 0, or an errno value as DirectHost::open; EINVAL: a ticket of another version.
-  /// Throws Error as DirectHost does.
+  /// Opens a file, and connects if necessary. Returns 0, or an errno value as DirectHost::open; EINVAL: a ticket of
+  /// another version. Throws Error as DirectHost does.
   int open(const layout::HostTicket& ticket, std::unique_ptr<File>& file);
   /// As DirectHost::forget_after_fork.
   void forget_after_fork();

@@ -16,7 +16,7 @@ namespace {
 
 using layout::FileCall;
 
-/// For a server that serves the mount meanwhile, and so is there.
+/// The server serves the mount at this time, so it is running.
 constexpr std::chrono::seconds kConnectTimeout{2};
 
 layout::FileRequest request_of(FileCall call, std::uint64_t handle) {
@@ -42,7 +42,7 @@ void DirectHost::break_off() {
   connection_.reset();
 }
 
-/// While another thread uses the connection they are left to that one, which comes here after its turn.
+/// If another thread uses the connection, that thread closes the handles after its turn.
 void DirectHost::close_left() noexcept {
   while (true) {
     {
@@ -91,7 +91,7 @@ DirectHost::File::~File() {
   host_.close_left();
 }
 
-/// One request, by memory that is there.
+/// One request, with a buffer that is known to be mapped.
 Result DirectHost::File::read_piece(std::uint64_t offset, std::span<std::byte> into) {
   const Turn turn(host_);
   if (host_.connection_ == nullptr) return Result::failure(ECONNRESET);

@@ -21,24 +21,24 @@
 
 namespace wherry::file {
 
-/// A program's own connection to a server, for data of files of a mount that it has tickets for. Where it breaks
-/// nothing is tried again: the program's own call to the mount is the other way to the same file.
+/// A program's own connection to a server, for data of files of a mount for which it has tickets. If it breaks, nothing
+/// is retried: the program can reach the same file through the mount.
 ///
-/// Threads: any; calls go one after the other. Fork: stays the parent's.
+/// Thread-safe; calls are serialized. After a fork it belongs to the parent.
 class DirectHost {
  public:
-  /// An open file. Ends before its host does.
+  /// An open file. Must end before its host does.
   class File {
    public:
     File(DirectHost& host, std::uint64_t handle) : host_(host), handle_(handle) {}
     File(const File&) = delete;
     File& operator=(const File&) = delete;
-    /// Waits for no transfer of another file: the thread that makes one closes this file after it.
+    /// Does not wait for a transfer of another file: the thread in that transfer closes this file afterwards.
     ~File();
-    /// Fewer bytes: the end of the file. On failure some bytes of `into` may have been overwritten. EFAULT: not all of
-    /// it can be written.
+    /// A short read is the end of the file. On failure some bytes of `into` may be overwritten. EFAULT: some of `into`
+    /// is not writable.
     [[nodiscard]] Result read(std::uint64_t offset, std::span<std::byte> into);
-    /// On failure any part of the data may be in the file. EFAULT: not all of it can be read.
+    /// On failure any part of the data may be in the file. EFAULT: some of `from` is not readable.
     [[nodiscard]] Result write(std::uint64_t offset, std::span<const std::byte> from);
     [[nodiscard]] DirectHost& host() const { return host_; }
 
@@ -49,24 +49,24 @@ class DirectHost {
     std::uint64_t handle_;
   };
 
-  /// Connects, without waiting for a server that is not there. Throws Error.
-  /// @param goes_on  as of StreamConnection::set_patience
+  /// Connects, without waiting for a listener. Throws Error.
+  /// @param goes_on  as in StreamConnection::set_patience
   DirectHost(const std::string& address, std::function<bool()> goes_on);
   DirectHost(const DirectHost&) = delete;
   DirectHost& operator=(const DirectHost&) = delete;
   ~DirectHost() = default;
 
-  /// Returns 0 or an errno value: ESTALE, there is no such ticket; ECONNRESET, the connection is broken.
+  /// Returns 0 or an errno value: ESTALE: no such ticket; ECONNRESET: the connection broke.
   int open(const layout::FileTicket& ticket, std::unique_ptr<File>& file);
-  /// Waits for nothing.
+  /// Never waits.
   [[nodiscard]] bool is_broken() const { return broken_.load(std::memory_order_relaxed); }
-  /// In a forked child, where no other thread of the parent's was inside a call: gives up its copy of the connection.
+  /// Gives up the copy of the connection in a forked child. No other thread of the parent may have been in a call.
   void forget_after_fork() { connection_.reset(); }
-  /// Of the server's kernel.
+  /// Identifies the boot of the server's kernel.
   [[nodiscard]] BootId boot() const { return boot_; }
 
  private:
-  /// A thread's turn on the connection.
+  /// Holds the connection for one thread; closes handles that are waiting for it at the end.
   class Turn {
    public:
     explicit Turn(DirectHost& host) : host_(host) { host_.mutex_.lock(); }
@@ -83,15 +83,15 @@ class DirectHost {
 
   void close_left() noexcept;
   void break_off();
-  /// Empty, and the connection is gone, if it breaks.
+  /// Empty: the connection broke, and is gone.
   std::optional<layout::FileAnswer> ask(const layout::FileRequest& request, std::string_view second,
                                         std::span<const std::byte> data, std::span<std::byte> payload);
 
   std::mutex mutex_;
   std::unique_ptr<StreamConnection> connection_;
   std::atomic<bool> broken_{false};
-  std::mutex left_mutex_;            ///< held for moments
-  std::vector<std::uint64_t> left_;  ///< handles to be closed
+  std::mutex left_mutex_;            ///< held only briefly
+  std::vector<std::uint64_t> left_;  ///< handles to close
   BootId boot_;
 };
 

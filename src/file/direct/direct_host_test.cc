@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a ticket gives: one file, once, with the access that it was made for, as long as its maker leaves it.
+// A ticket gives one file, once, with the access that it was made for, until its maker ends it.
 #include "file/direct/direct_host.hpp"
 
 #include <fcntl.h>
@@ -117,7 +117,7 @@ TEST_F(TicketsOfFiles, ChangeNothingOnceTheirMakerHasEndedThem) {
   ASSERT_EQ(::truncate((served_.root() / "file").c_str(), 0), 0);
   writer.join();
   EXPECT_EQ(content_of(served_.root() / "file"), "");
-  // Later ones are not concerned.
+  // Later tickets still work.
   EXPECT_TRUE(opened_by(ticket(handle, kFileOpenWrite))->write(0, as_data("new")).ok());
   EXPECT_EQ(content_of(served_.root() / "file"), "new");
 }

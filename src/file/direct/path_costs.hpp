@@ -12,11 +12,11 @@
 
 namespace wherry::file {
 
-/// What transfers of a mount's files take, by the mount and past it: running estimates for each class of transfers, by
-/// which the path `auto` chooses for each call. The other way is tried by at most 1 % of the calls, for at most 1 % of
-/// the time of all.
+/// Estimated durations of transfers of a mount's files, through the mount (kernel) and past it (host). The path `auto`
+/// chooses by these running estimates, one for each class of transfers. It explores the slower way with at most 1 % of
+/// the calls, and for at most 1 % of the total time.
 ///
-/// Threads: any; an estimate that two threads change at once may lose one sample. Nothing blocks or allocates.
+/// Thread-safe; if two threads change an estimate at once, one sample may be lost. Never blocks or allocates.
 class PathCosts {
  public:
   using Kind = layout::TransferKind;
@@ -33,7 +33,7 @@ class PathCosts {
     const std::uint64_t calls = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
     const std::uint64_t explored = explored_.load(std::memory_order_relaxed);
     const bool in_turn = (explored + 1) * kShare <= calls;
-    // What the other way is expected to take longer must fit, too.
+    // The expected extra time of the other way must fit in the share, too.
     const std::uint64_t more = estimate(transfer, other(best)) - estimate(transfer, best);
     const std::uint64_t lost = lost_.load(std::memory_order_relaxed) + more;
     if (!in_turn || lost * kShare > time_.load(std::memory_order_relaxed)) return {best, false};
@@ -42,13 +42,13 @@ class PathCosts {
     return {other(best), true};
   }
 
-  /// A transfer has taken so long.
-  /// @param preempted  meanwhile the thread's core was another thread's for a while
+  /// Records the duration of a transfer.
+  /// @param preempted  whether another thread used the thread's core meanwhile
   void note(const Transfer& transfer, const Choice& choice, std::uint64_t nanoseconds, bool preempted) noexcept {
     const std::uint64_t now = estimate(transfer, choice.way);
     const std::uint64_t nominal =
         nanoseconds * nominal_bytes(size_class(transfer.bytes)) / std::max<std::uint64_t>(transfer.bytes, 1);
-    // A sample during which the thread had no core does not measure the way.
+    // Limits the sample: a thread that had no core for a while does not measure the way.
     const std::uint64_t sample = std::min(nominal, now * kMostGrowth);
     layout::TransferWay& way = way_of(classes_[class_of(transfer)], choice.way);
     const bool is_first = way.estimate_ns.load(std::memory_order_relaxed) == 0;
@@ -63,12 +63,11 @@ class PathCosts {
     show(class_of(transfer), choice.way);
   }
 
-  /// Whether other threads wanted the cores during many of the last transfers. A way that needs the server's thread as
-  /// well takes longer then.
+  /// Whether many of the last transfers were preempted. Then a way that also needs the server's thread takes longer.
   [[nodiscard]] bool is_crowded() const noexcept { return crowd_.load(std::memory_order_relaxed) >= kAlways / 2; }
 
-  /// In nanoseconds, for a transfer of the size that stands for this one. Of a class that was never measured: that of
-  /// the nearest one that was.
+  /// Estimated ns for a transfer of the nominal size of its class. For a class without samples: that of the nearest
+  /// class with samples.
   [[nodiscard]] std::uint64_t estimate(const Transfer& transfer, Way way) const noexcept {
     for (const unsigned turned : {0U, 1U, 2U, 3U}) {
       Transfer near = transfer;
@@ -84,8 +83,8 @@ class PathCosts {
     return estimate(transfer, Way::host) < estimate(transfer, Way::kernel) ? Way::host : Way::kernel;
   }
 
-  /// From now on notes are copied to kTransferClasses of these, which outlive this; null: to none. Others may read
-  /// them.
+  /// From now on copies records to these kTransferClasses classes, which must outlive this object; null: to none. Other
+  /// threads and processes may read them.
   void show_in(layout::TransferClass* shown) noexcept {
     shown_.store(shown, std::memory_order_relaxed);
     for (std::size_t number = 0; shown != nullptr && number < classes_.size(); ++number) {
@@ -95,12 +94,12 @@ class PathCosts {
     }
   }
 
-  /// In a forked child: the estimates stay, the calls are the parent's, and nothing is shown.
+  /// Call in a forked child: keeps the estimates, drops the parent's counts, and stops the copies.
   void forget_after_fork() noexcept {
     shown_.store(nullptr, std::memory_order_relaxed);
     for (layout::TransferClass& one : classes_) {
       for (layout::TransferWay* const way : {&one.host, &one.kernel}) {
-        // Looks first: stores would cost the child its own pages.
+        // Reads first: a store would give the child a page of its own.
         if (way->calls.load(std::memory_order_relaxed) == 0) continue;
         for (layout::Counter* const count : {&way->calls, &way->bytes, &way->explored})
           count->store(0, std::memory_order_relaxed);
@@ -112,7 +111,7 @@ class PathCosts {
   static constexpr std::uint64_t kShare = 100;
   static constexpr std::uint64_t kWeight = 8;
   static constexpr std::uint64_t kMostGrowth = 4;
-  static constexpr std::uint64_t kAlways = 1024;  // of crowd_: each transfer was preempted
+  static constexpr std::uint64_t kAlways = 1024;  // value of crowd_ if every transfer was preempted
 
   static constexpr Way other(Way way) { return way == Way::host ? Way::kernel : Way::host; }
   static constexpr std::size_t size_class(std::uint64_t bytes) {
@@ -143,7 +142,7 @@ class PathCosts {
     to.explored.store(from.explored.load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
 
-  /// The estimate before anything is measured: nanoseconds for a call, and for each KiB of it.
+  /// The estimate without samples: ns per call, and ns per KiB.
   static constexpr std::uint64_t first_estimate(Kind kind, Way way, std::uint64_t bytes) {
     struct Cost {
       std::uint64_t call;
@@ -159,9 +158,9 @@ class PathCosts {
   std::atomic<layout::TransferClass*> shown_{nullptr};
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> explored_{0};
-  std::atomic<std::uint64_t> time_{0};   ///< of all transfers, in ns
-  std::atomic<std::uint64_t> lost_{0};   ///< that explorations were expected to take longer, in ns
-  std::atomic<std::uint64_t> crowd_{0};  ///< running share of transfers that were preempted, of kAlways
+  std::atomic<std::uint64_t> time_{0};   ///< total of all transfers, in ns
+  std::atomic<std::uint64_t> lost_{0};   ///< expected extra time of explorations, in ns
+  std::atomic<std::uint64_t> crowd_{0};  ///< running share of preempted transfers, in units of 1 / kAlways
 };
 
 }  // namespace wherry::file

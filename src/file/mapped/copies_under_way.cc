@@ -24,8 +24,7 @@ constexpr std::size_t kThreads = 4096;
 constexpr std::size_t kProbes = 32;
 constexpr std::uint64_t kLongestWait = 1'000'000'000;  // ns
 
-// Pages of zeros take no memory until they are written to. A thread that ends leaves its place to the next one that
-// needs it.
+// Zero pages take no memory until they are written. A thread that ends leaves its entry to a later thread.
 constinit std::array<CopyingThread, kThreads> threads{};
 
 int this_thread() { return static_cast<int>(::syscall(SYS_gettid)); }
@@ -48,7 +47,7 @@ CopyingThread* find_place(int me) {
   return nullptr;
 }
 
-/// On all processors that run threads of this process.
+/// A barrier on all processors that run threads of this process.
 bool pass_barrier() {
   return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0) == 0 &&
          ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0) == 0;  // COPYING barrier: their copies
@@ -60,7 +59,7 @@ std::uint64_t now() {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-/// False: it has not ended by then.
+/// False: the copy has not ended by then.
 bool wait_for(const CopyingThread& other, std::uint64_t deadline) {
   while (other.copies.load(std::memory_order_acquire)) {  // COPYING acquire: it has ended
     if (&other == detail::copying_thread) return false;
@@ -85,7 +84,7 @@ bool wait_for_all() {
 CopyingThread* detail::find_copying_thread() noexcept {
   const int error = errno;
   copying_thread = find_place(this_thread());
-  // A thread that had the place may have ended in a copy.
+  // The previous thread of this entry may have ended in a copy.
   if (copying_thread != nullptr) copying_thread->copies.store(false, std::memory_order_relaxed);
   errno = error;
   return copying_thread;
@@ -103,7 +102,7 @@ bool wait_for_copies() noexcept {
   return ended;
 }
 
-// Its thread has another number; those of the parent's others do not live here.
+// The child's thread has another number, and the parent's other threads do not exist in it.
 void forget_copies_after_fork() noexcept { detail::copying_thread = nullptr; }
 
 }  // namespace wherry::file::mapped

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which threads are in a guarded copy: before the kernel takes back a signal that a copy depends on, the copies under
-// way must end. A thread marks itself by plain stores; to wait makes every processor pass a barrier (membarrier).
+// Which threads are in a guarded copy. Before the kernel gets back a signal that copies depend on, all copies in
+// progress must end. A thread marks itself by plain stores; the waiting thread pays, with a barrier on every processor
+// (membarrier).
 #pragma once
 
 #include <atomic>
@@ -14,15 +15,16 @@ struct alignas(64) CopyingThread {
   std::atomic<int> thread;  // 0: free
   std::atomic<bool> copies;
 };
-// Null: this thread has made no copy yet.
+// Null: this thread has not copied yet.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local CopyingThread* copying_thread;
 /// Null: too many threads copy.
 CopyingThread* find_copying_thread() noexcept;
 
 }  // namespace detail
 
-/// A guarded copy of this thread, from before takes_faults() is asked to its end. A handler that interrupts it may have
-/// one of its own. One that leaves it by a jump calls forget_copy_under_way().
+/// Marks a guarded copy of this thread. Must live from before the call of takes_faults() to the end of the copy. A
+/// handler that interrupts it may make a copy of its own. A handler that leaves it by a jump calls
+/// forget_copy_under_way().
 class CopyUnderWay {
  public:
   CopyUnderWay() noexcept : thread_(detail::copying_thread) {
@@ -38,7 +40,7 @@ class CopyUnderWay {
   }
   CopyUnderWay(const CopyUnderWay&) = delete;
   CopyUnderWay& operator=(const CopyUnderWay&) = delete;
-  /// False: no copy may be made.
+  /// False: the copy is not allowed.
   explicit operator bool() const { return thread_ != nullptr; }
 
  private:
@@ -46,14 +48,14 @@ class CopyUnderWay {
   bool was_copying_ = false;
 };
 
-/// A jump leaves the copy that this thread was in.
+/// Call when a jump leaves the copy that this thread was in.
 void forget_copy_under_way() noexcept;
 
-/// Waits for the copies that are under way, a second at most. False: one of them may still be, or this thread's own is.
+/// Waits at most 1 s for all copies in progress. False: one may still be running, or this thread itself is in one.
 /// Keeps errno.
 bool wait_for_copies() noexcept;
 
-/// In a forked child.
+/// Call in a forked child.
 void forget_copies_after_fork() noexcept;
 
 }  // namespace wherry::file::mapped

@@ -23,29 +23,30 @@ namespace {
 enum class Mask : std::uint8_t { unknown, open, blocked };
 
 [[gnu::tls_model("initial-exec")]] constinit thread_local Mask mask_of_thread = Mask::unknown;
-// Reads that a thread with a blocked signal makes before its mask is asked for again: siglongjmp may have restored it.
+// Reads by a thread with a blocked signal before its mask is read again: siglongjmp may have restored it.
 constexpr std::uint8_t kReadsBlocked = 64;
 [[gnu::tls_model("initial-exec")]] constinit thread_local std::uint8_t reads_blocked = 0;
-// MaskChanges that live; a jump out of a handler may leave fewer than there are.
+// Number of live MaskChanges; a jump out of a handler may make it too small.
 [[gnu::tls_model("initial-exec")]] constinit thread_local unsigned mask_changes = 0;
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool switches_contexts = false;
 
 /// The program's action for a signal. Two copies: the handler reads one while the other is written.
 struct Actions {
-  static constexpr unsigned kReset = 1;  // to SIG_DFL, by SA_RESETHAND
+  static constexpr unsigned kReset = 1;  // set to SIG_DFL by SA_RESETHAND
   static constexpr unsigned kChange = 2;
 
   std::array<struct sigaction, 2> copies;
-  std::atomic<unsigned> state;  // how many changes, with kReset
+  std::atomic<unsigned> state;  // number of changes * kChange, with kReset
 
   static constexpr std::size_t index_of(unsigned state) { return state / kChange % 2; }
 };
 constinit std::array<Actions, 2> actions{};
 constinit std::atomic<Sigaction> next_sigaction{nullptr};     // set: both signals are caught
-constinit std::atomic<Sigaction> kernels_sigaction{nullptr};  // the same, set before one of them is caught
-constinit std::atomic<unsigned> ignored{0};                   // a bit for each of the two, and kReleased
+constinit std::atomic<Sigaction> kernels_sigaction{nullptr};  // as next_sigaction, but set before the first signal is
+                                                              // caught
+constinit std::atomic<unsigned> ignored{0};                   // one bit per signal, and kReleased
 constinit std::atomic<bool> changing{false};
-constexpr unsigned kReleased = 4;  // no copy is made any more
+constexpr unsigned kReleased = 4;  // no copy is allowed any more
 
 constexpr std::size_t index_of(int signal) { return signal == SIGBUS ? 0 : 1; }
 
@@ -66,7 +67,7 @@ struct sigaction action_of(int signal) {
   return action_of(signal, state);
 }
 
-/// For the holder of Changing.
+/// Requires Changing.
 void set_action(int signal, const struct sigaction& action) {
   Actions& both = actions[index_of(signal)];
   const unsigned next = (both.state.load(std::memory_order_relaxed) / Actions::kChange + 1) * Actions::kChange;
@@ -75,8 +76,8 @@ void set_action(int signal, const struct sigaction& action) {
   both.state.store(next, std::memory_order_release);  // ACTION release: its fields
 }
 
-/// The action that a signal meets, in the signal's handler: without the lock, whose holder may wait for the copy that
-/// was interrupted. SA_RESETHAND gives the program's handler to one thread.
+/// The program's action for a signal that has arrived; for the signal handler. Takes no lock: its holder may be waiting
+/// for the copy that was interrupted. With SA_RESETHAND only one thread gets the program's handler.
 struct sigaction take_action(int signal) {
   std::atomic<unsigned>& state = actions[index_of(signal)].state;
   while (true) {
@@ -112,16 +113,16 @@ void set_ignored(int signal, bool is_ignored) {
   }
 }
 
-/// The default of both signals ends the process: by the same instruction again, or by the same signal if it was sent.
+/// The default of both signals ends the process: the instruction faults again, or the signal is sent again.
 void end_by(int signal, const siginfo_t* info) {
   struct sigaction standard{};
   standard.sa_handler = SIG_DFL;
   kernels_sigaction.load(std::memory_order_relaxed)(signal, &standard, nullptr);
-  // Blocked in its handler, it is delivered when that returns.
+  // The signal is blocked in its handler, and delivered when that returns.
   if (info->si_code <= 0) ::syscall(SYS_tgkill, ::getpid(), ::syscall(SYS_gettid), signal);
 }
 
-/// What the kernel would block while the program's handler runs.
+/// Blocks what the kernel would block while the program's handler runs.
 void set_mask_of_handler(int signal, const struct sigaction& action, const sigset_t& interrupted) {
   sigset_t mask;
   sigorset(&mask, &interrupted, &action.sa_mask);
@@ -130,7 +131,7 @@ void set_mask_of_handler(int signal, const struct sigaction& action, const sigse
   ::pthread_sigmask(SIG_SETMASK, &mask, nullptr);
 }
 
-/// Runs with all signals blocked: a handler that interrupted it could not copy, as this signal is blocked meanwhile.
+/// Runs with all signals blocked: a handler that interrupted it could not copy, since this signal is blocked meanwhile.
 void on_fault(int signal, siginfo_t* info, void* context) {
   const bool by_kernel = info->si_code > 0;
   if (by_kernel && resume_after_fault(context)) return;
@@ -146,8 +147,8 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   forget_signal_mask();
 }
 
-/// What the kernel is given for the program's action. Where a copy is under way it must not ignore the signal: a fault
-/// would end the process.
+/// The action to give the kernel for the program's action. While copies are in progress, the kernel must not ignore the
+/// signal: a fault would end the process.
 struct sigaction action_for_kernel(const struct sigaction& action, bool no_copies) {
   if (action.sa_handler == SIG_IGN && no_copies) return action;
   struct sigaction caught = action;
@@ -206,11 +207,11 @@ void release_faults() noexcept {
 
 namespace {
 
-/// Sets the action, and gives the one before; for the holder of Changing.
+/// Sets the action and returns the previous one. Requires Changing.
 bool exchange_action(int signal, const struct sigaction* wanted, struct sigaction& before, Sigaction next) {
   before = action_of(signal);
   if (wanted == nullptr) return true;
-  // Before the action changes: a copy that begins now must not meet a signal that is not caught.
+  // Set before the action changes, so that no new copy meets an uncaught signal.
   if (wanted->sa_handler == SIG_IGN) set_ignored(signal, true);
   const struct sigaction caught = action_for_kernel(*wanted, wanted->sa_handler == SIG_IGN && wait_for_copies());
   set_action(signal, *wanted);
@@ -225,7 +226,7 @@ bool exchange_action(int signal, const struct sigaction* wanted, struct sigactio
 }  // namespace
 
 int program_sigaction(int signal, const struct sigaction* wanted, struct sigaction* before, Sigaction next) noexcept {
-  // The program's pointers may be bad, and its handler may come back to here: not while the actions are held.
+  // The program's pointers may be invalid, and its handler may re-enter here: use neither while the actions are locked.
   struct sigaction now{};
   if (wanted != nullptr) now = *wanted;
   struct sigaction old{};

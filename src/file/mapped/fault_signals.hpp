@@ -1,35 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SIGBUS and SIGSEGV of guarded copies, beside the handlers that the program has for these signals.
+// SIGBUS and SIGSEGV of guarded copies, together with the program's own handlers for these signals.
 #pragma once
 
 #include <signal.h>
 
 namespace wherry::file::mapped {
 
-/// sigaction(2) of the C library: the preloaded library stands in front of the symbol.
+/// The C library's sigaction(2). The preloaded library defines the symbol itself.
 using Sigaction = int (*)(int, const struct sigaction*, struct sigaction*);
 
-/// Takes both signals from now on, and hands on those that no guarded copy raised. Returns whether guarded copies can
-/// be made: not if a signal is ignored. Any number of times, from any thread.
+/// Catches both signals from now on, and passes on those that no guarded copy raised. Returns whether guarded copies
+/// are possible: not while the program ignores one of the signals. Idempotent; thread-safe.
 bool catch_faults(Sigaction next) noexcept;
 
-/// Whether the signal is one of the two.
+/// Whether `signal` is SIGBUS or SIGSEGV.
 constexpr bool is_fault_signal(int signal) { return signal == SIGBUS || signal == SIGSEGV; }
 
-/// sigaction(2) of one of the two signals, as the program means it. Its action is what it reads back. Before the kernel
-/// ignores a signal this waits for guarded copies that are under way.
+/// The program's view of sigaction(2) for one of the two signals: it reads back its own action. Before the kernel
+/// ignores a signal, this waits for guarded copies in progress.
 int program_sigaction(int signal, const struct sigaction* wanted, struct sigaction* before, Sigaction next) noexcept;
 
-/// Whether a guarded copy may be made in this thread, by the owner of a CopyUnderWay: both signals are caught, and
-/// unblocked here. The kernel is asked for a thread's mask at the first copy, after a call that may have changed it,
-/// and now and then while one of the two is blocked.
+/// Whether this thread may make a guarded copy: both signals are caught, and not blocked here. Requires a CopyUnderWay.
+/// Asks the kernel for the thread's mask at the first copy, after a call that may have changed it, and every 64th time
+/// while one of the signals is blocked.
 bool takes_faults() noexcept;
-/// The mask of this thread was changed.
+/// Call after the mask of this thread has changed.
 void forget_signal_mask() noexcept;
 
-/// While it lives the mask of this thread may change at any moment, also for the handlers that run meanwhile: each copy
-/// asks for it.
+/// While it lives, the mask of this thread may change at any moment, also in handlers that run meanwhile. Each copy
+/// then asks the kernel for it.
 class MaskChanges {
  public:
   MaskChanges() noexcept;
@@ -37,21 +37,22 @@ class MaskChanges {
   MaskChanges(const MaskChanges&) = delete;
   MaskChanges& operator=(const MaskChanges&) = delete;
 };
-/// A jump leaves them behind.
+/// Call when a jump leaves the scopes of MaskChanges objects.
 void forget_mask_changes() noexcept;
-/// This thread switches contexts, and one that ends changes the mask without a call: each copy asks for it from now on.
+/// This thread switches contexts. The end of a context changes the mask without a call, so each copy asks for it from
+/// now on.
 void always_ask_for_mask() noexcept;
 
-/// Whether the signals are caught.
+/// Whether both signals are caught.
 bool catches_faults() noexcept;
-/// The same where no hook tells of the program's own actions: asks the kernel. Keeps errno.
+/// As above, where no hook sees the program's own calls of sigaction: asks the kernel. Keeps errno.
 bool are_faults_still_caught() noexcept;
 
-/// No guarded copy is made from now on. Gives the kernel the program's actions, when those under way have ended; keeps
-/// the signals if one has not within a second.
+/// Forbids guarded copies from now on. Waits for those in progress, then gives the kernel the program's actions. Keeps
+/// the signals if a copy has not ended within 1 s.
 void release_faults() noexcept;
 
-/// In a forked child: another thread of the parent's may have been changing an action.
+/// Call in a forked child: another thread of the parent may have been changing an action.
 void repair_faults_after_fork() noexcept;
 
 }  // namespace wherry::file::mapped

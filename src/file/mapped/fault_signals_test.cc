@@ -138,7 +138,7 @@ TEST_F(FaultSignals, WithoutAHandlerTheProgramsOwnFaultsAndSignalsEndIt) {
             SIGSEGV);
 }
 
-// SA_RESETHAND, and a sigaction() of another thread at the same moment.
+// SA_RESETHAND, with a concurrent sigaction() of another thread.
 TEST_F(FaultSignals, AnActionThatIsSetWhileAnotherIsResetIsNotLost) {
   in_child([] {
     ASSERT_TRUE(catch_faults(::sigaction));
@@ -186,7 +186,7 @@ bool kernel_ignores(int signal) {
   return found.sa_handler == SIG_IGN;
 }
 
-/// So that a thread which does not wait for this one goes on; less than the second after which it waits no longer.
+/// Gives a thread that wrongly does not wait for this one time to continue; less than the 1 s limit of the wait.
 void stay_for_a_while() {
   const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
   for (int i = 0; i < 1000 && std::chrono::steady_clock::now() < end; i++) sched_yield();
@@ -225,7 +225,7 @@ TEST_F(FaultSignals, ACopyOfAHandlersLeavesTheOneThatItInterruptedUnderWay) {
   });
 }
 
-// By a handler that has interrupted it.
+// It is ignored by a handler that has interrupted the copy.
 TEST_F(FaultSignals, ASignalThatIsIgnoredInTheMiddleOfACopyDoesNotEndTheProcess) {
   in_child([] {
     ASSERT_TRUE(catch_faults(::sigaction));
@@ -264,7 +264,7 @@ TEST_F(FaultSignals, TheActionsAreGivenBackWhenTheCopiesUnderWayHaveEnded) {
   });
 }
 
-// By a jump, for one.
+// For example because it left the copy by a jump.
 TEST_F(FaultSignals, AThreadThatEndedInACopyIsNotWaitedFor) {
   in_child([] {
     ASSERT_TRUE(catch_faults(::sigaction));
@@ -286,7 +286,7 @@ TEST_F(FaultSignals, WhereASignalIsBlockedNoCopyIsMade) {
     forget_signal_mask();
     EXPECT_FALSE(takes_faults());
     ASSERT_EQ(::pthread_sigmask(SIG_UNBLOCK, &bus, nullptr), 0);
-    // No hook has seen that: the mask is asked for again after a while.
+    // No hook has seen this call: the mask is read again after some reads.
     int reads = 0;
     while (!takes_faults()) reads++;
     EXPECT_LT(reads, 1000);

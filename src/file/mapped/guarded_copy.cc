@@ -8,7 +8,7 @@
 #include <cstdint>
 
 #if __has_include(<sys/platform/x86.h>)
-// The header has this word of C, which clang does not know in C++.
+// The header uses this C keyword, which clang does not know in C++.
 #define _Bool bool  // NOLINT(bugprone-reserved-identifier,cppcoreguidelines-macro-usage)
 #include <sys/platform/x86.h>
 #undef _Bool
@@ -18,7 +18,7 @@ namespace wherry::file::mapped {
 
 #if defined(__x86_64__)
 
-// Both return 0 if all was copied, 1 after a fault. They keep the stack pointer, so that an exit fits every
+// Both return 0 if all was copied, 1 after a fault. They keep the stack pointer, so that one exit fits every
 // instruction.
 // NOLINTBEGIN(readability-identifier-naming): labels of the code below
 extern "C" {
@@ -31,10 +31,11 @@ extern const char wherry_guarded_copy_failed_avx2[];
 }
 // NOLINTEND(readability-identifier-naming)
 
-// `rep movsb` loses to AVX2 from 33 bytes up on AMD; it serves processors without AVX2. Up to 32 bytes both copy the
-// ends, which overlap. The AVX2 copy moves the first line, then 128 bytes a step to aligned addresses, then the last
-// 128 bytes. It fetches 2 KiB ahead, also behind the end of this read: the processor's own prefetch stops at each page,
-// which costs a third of the time of a copy of 4 KiB, and the next read often goes on there. A prefetch never faults.
+// `rep movsb` serves processors without AVX2; it is slower than AVX2 from 33 bytes up on AMD. Up to 32 bytes both copy
+// the two ends, which overlap. The AVX2 copy moves the first line, then 128 bytes per step to aligned addresses, then
+// the last 128 bytes. It prefetches 2 KiB ahead, also after the end of this read: the hardware prefetch stops at each
+// page, which costs a third of the time of a 4 KiB copy, and the next read often continues there. A prefetch never
+// faults.
 asm(R"(
   .text
   .p2align 6
@@ -199,8 +200,7 @@ namespace {
 using Copy = int (*)(void* to, const void* from, std::size_t bytes);
 
 #if __has_include(<sys/platform/x86.h>)
-/// As the C library found it when the process started: to ask the processor takes tens of microseconds in a virtual
-/// machine.
+/// As the C library found it at process start: asking the processor takes tens of microseconds in a virtual machine.
 bool has_avx2() noexcept { return CPU_FEATURE_ACTIVE(AVX2); }
 #else
 bool has_avx2() noexcept { return __builtin_cpu_supports("avx2"); }

@@ -22,7 +22,7 @@ using test::in_child;
 
 constexpr std::size_t kPage = 4096;
 
-/// Pages with a hole behind them that may not be touched.
+/// Pages followed by an inaccessible page.
 class Pages {
  public:
   explicit Pages(std::size_t count) : bytes_(count * kPage) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When an open file is mapped, and which of its reads are then made in place.
+// When an open file is mapped, and which of its reads are made in place.
 #pragma once
 
 #include <algorithm>
@@ -12,25 +12,25 @@
 
 namespace wherry::file::mapped {
 
-/// The time of a read in units of 256 ns, roughly: a call, and a copy at 32 GB/s.
+/// The estimated time of a read in units of 256 ns: a system call, and a copy at 32 GB/s.
 constexpr std::uint64_t cost_of_read(std::uint64_t bytes) { return 1 + std::min(bytes, std::uint64_t{1} << 24) / 8192; }
 
-/// The time that the kernel's reads of an open file may take before it is mapped, in units of cost_of_read.
+/// How long the kernel's reads of an open file must have taken before it is mapped, in units of cost_of_read.
 struct SpentBefore {
-  std::uint64_t later;  ///< to map and unmap takes about 20 us
-  std::uint64_t first;  ///< up to 100 us the first time in a process
+  std::uint64_t later;  ///< mapping and unmapping take about 20 us
+  std::uint64_t first;  ///< the first one in a process takes up to 100 us
 };
-// Reads of less than kLongRead in order gain from the mapping at once, longer ones only where they read again: a file
-// that they read once is not to pay for it.
+// Sequential reads shorter than kLongRead gain from the mapping at once. Longer reads gain only if they read a part
+// again; a file that is read once should not pay for a mapping.
 inline constexpr SpentBefore kSpentBeforeShort{.later = 600, .first = 1000};
 inline constexpr SpentBefore kSpentBeforeLong{.later = 2000, .first = 8000};
-/// Some calls, where every read is to be made in place.
+/// A few calls, if every read is to be made in place.
 inline constexpr std::uint64_t kSpentBeforeEager = 8;
-/// More need not be counted.
+/// The largest value that matters.
 inline constexpr std::uint64_t kMostSpent = kSpentBeforeLong.first;
 
-/// Whether reads that cost so much are enough to map the file at a read of so many bytes. `eager`: every read is to be
-/// made in place.
+/// Whether a read of `bytes` should map the file, after reads that cost `spent`. `eager`: every read is to be made in
+/// place.
 inline bool is_time_to_map(std::uint64_t spent, std::uint64_t bytes, const Progress& progress, bool eager) noexcept {
   if (spent < kSpentBeforeEager) return false;
   if (eager && !progress.refused) return true;
@@ -38,11 +38,11 @@ inline bool is_time_to_map(std::uint64_t spent, std::uint64_t bytes, const Progr
   return spent >= (any_was_mapped() ? before.later : before.first);
 }
 
-/// Longer reads are the kernel's, which may cut them.
+/// Longer reads go to the kernel, which may shorten them.
 inline constexpr std::uint64_t kLongestRead = std::uint64_t{1} << 30;
 
-/// Whether this read is to map the file again, after its mapping made room for another one, or was too short. True for
-/// one of Progress::kMostSkipped reads.
+/// Whether this read should map the file again, after its mapping was evicted or was too short. True for one of every
+/// Progress::kMostSkipped reads.
 inline bool is_time_to_map_again(std::atomic<std::uint64_t>& word) noexcept {
   Progress progress = Progress::of(word.load(std::memory_order_relaxed));
   const bool skip = ++progress.skipped < Progress::kMostSkipped;
@@ -51,8 +51,8 @@ inline bool is_time_to_map_again(std::atomic<std::uint64_t>& word) noexcept {
   return !skip;
 }
 
-/// Whether a read that does not go on where the last one ended is to be made in place. Not inlined, as it is rare and
-/// would take most of a frame that every read sets up.
+/// Whether to make a read in place that does not continue where the last one ended. Not inlined: it is rare, and would
+/// account for most of the stack frame that every read sets up.
 [[gnu::noinline]] inline bool is_worth_it(std::atomic<std::uint64_t>& word, const MappedFile& file,
                                           std::uint64_t offset, std::uint64_t bytes) noexcept {
   Progress progress = Progress::of(word.load(std::memory_order_relaxed));
@@ -61,12 +61,12 @@ inline bool is_time_to_map_again(std::atomic<std::uint64_t>& word) noexcept {
   return worth;
 }
 
-/// Whether all of these bytes are to be copied from the mapping now. `open` is what its owner knows of the file:
+/// Whether to copy all of these bytes from the mapping now. `open` is the owner's view of the file:
 ///   file()       the MappedFile
 ///   progress()   its Progress, as an atomic word
 ///   is_eager()   whether every read is to be made in place
-///   map_again()  called where nothing is mapped
-///   refresh()    asks for the size, under the owner's lock; false: the read is the kernel's
+///   map_again()  called if nothing is mapped
+///   refresh()    asks for the size, under the owner's lock; false: the kernel must read
 template <class Open>
 bool is_in_place(Open& open, std::uint64_t offset, std::uint64_t bytes) {
   if (bytes == 0 || bytes > kLongestRead) return false;
@@ -77,11 +77,11 @@ bool is_in_place(Open& open, std::uint64_t offset, std::uint64_t bytes) {
     open.map_again();
     return false;
   }
-  // Beyond the known end the file may have grown.
+  // The file may have grown beyond the known end.
   if (!file.has(offset, bytes) && (file.is_fresh() || !open.refresh() || !file.has(offset, bytes))) return false;
   const bool worth = eager || Progress::goes_on(open.progress(), Progress::Way::in_place, offset, bytes) ||
                      is_worth_it(open.progress(), file, offset, bytes);
-  // MappedFile::copy compares with the size that is known then.
+  // MappedFile::copy checks the range again, with the size known then.
   return worth && (file.is_fresh() || open.refresh());
 }
 

@@ -34,7 +34,7 @@ bool has_holes(const struct stat& status) {
   return static_cast<std::uint64_t>(status.st_blocks) * kBlock < page_of_end(status);
 }
 
-/// Of a FUSE file system: what is asked by `get(name, value, size)` as of getxattr.
+/// For a FUSE file system: `get(name, value, size)` reads an attribute, as getxattr.
 template <class Get>
 long type_passed_through(Get get) {
   std::array<char, layout::kMostPassthroughDigits> digits{};
@@ -44,8 +44,8 @@ long type_passed_through(Get get) {
   return type;
 }
 
-/// How late the coarse clock may be, ns: a tick of the kernel. Where that is 10 ms a size counts for 2 ms more than
-/// kSizeCounts, as no read would be made in place otherwise.
+/// Maximum lag of the coarse clock in ns: a tick of the kernel. With a tick of 10 ms a size is valid for 2 ms longer
+/// than kSizeCounts; otherwise no read would be made in place.
 std::uint64_t lateness() {
   timespec tick{};
   return ::clock_getres(CLOCK_MONOTONIC_COARSE, &tick) == 0
@@ -84,7 +84,7 @@ std::uint64_t coarse_clock() noexcept {
 }
 
 bool can_map_file_system(long type) noexcept {
-  constexpr long kXfs = 0x58465342;  // XFS_SUPER_MAGIC, which no header of the kernel's has
+  constexpr long kXfs = 0x58465342;  // XFS_SUPER_MAGIC, which no kernel header defines
   return type == EXT4_SUPER_MAGIC || type == kXfs || type == BTRFS_SUPER_MAGIC || type == TMPFS_MAGIC;
 }
 
@@ -151,10 +151,10 @@ MappedFile::Truncations MappedFile::truncations() const noexcept {
 
 MappedFile::Look MappedFile::refresh(int fd, Truncations before) noexcept {
   const int error = errno;
-  // Not if another file was mapped meanwhile.
+  // Invalid if another file was mapped meanwhile.
   const bool counted = before.counter != nullptr && before.counter == counter_.load(std::memory_order_relaxed);
   struct stat status{};
-  const std::uint64_t now = coarse_clock();  // before: fstat may take long
+  const std::uint64_t now = coarse_clock();  // before fstat, which may take long
   const bool known = ::fstat(fd, &status) == 0;
   errno = error;
   if (!known || status.st_dev != device_.load(std::memory_order_relaxed) ||

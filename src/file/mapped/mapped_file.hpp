@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A file read in place: its pages in the kernel's page cache, mapped through the program's own descriptor.
+// Reads a file in place: from its pages in the kernel's page cache, mapped through the program's own descriptor.
 //
-// A read is served here if it ends before the page in which the file ends. The size is known from an fstat that is at
-// most kSizeCounts old, and newer than the last truncation by a process that counts it (truncations.hpp). All other
-// reads are the kernel's.
+// A read is served here only if it ends before the page that contains the end of the file. The size comes from an fstat
+// that is at most kSizeCounts old, and newer than the last truncation by a process that counts truncations
+// (truncations.hpp). The kernel serves all other reads.
 #pragma once
 
 #include <sys/stat.h>
@@ -22,49 +22,49 @@
 
 namespace wherry::file::mapped {
 
-/// ns. How long a size counts, as stated in docs/files.md.
+/// How long a known size is valid, in ns, as stated in docs/files.md.
 inline constexpr std::uint64_t kSizeCounts = 10'000'000;
 
-/// ns of a clock that costs no system call and is late by a tick of the kernel at most.
+/// A clock in ns that needs no system call. It lags by at most one tick of the kernel.
 std::uint64_t coarse_clock() noexcept;
 
-/// The type of the file system (statfs) in whose page cache the data of a file is: that below a mount of Wherry's which
-/// passes data through. Of a directory, that of its files. 0: none, or not known. Changes errno.
+/// The type (statfs) of the file system whose page cache has the data of a file. For a Wherry mount with passthrough,
+/// that is the file system below it. For a directory, that of its files. 0: none, or unknown. Changes errno.
 long file_system_of_data(int fd) noexcept;
 long file_system_of_data(const char* directory) noexcept;
 
-/// Whether files of a file system of this type may be read in place: ext2, ext3, ext4, XFS, btrfs and tmpfs. A read of
-/// another one may have to ask a server.
+/// Whether files of this type of file system may be read in place: ext2, ext3, ext4, XFS, btrfs and tmpfs. On others a
+/// read may have to ask a server.
 bool can_map_file_system(long type) noexcept;
 
-/// How much to map of a file of this size: with room behind the end, so that one that grows need not be mapped again at
-/// once. It takes addresses only.
+/// How many bytes to map of a file of this size. Leaves room after the end, so that a growing file is not mapped again
+/// at once. The room costs only addresses.
 std::uint64_t reach_for(std::uint64_t size) noexcept;
 
-/// Whether this process has mapped a file yet.
+/// Whether this process has ever mapped a file.
 bool any_was_mapped() noexcept;
 
-/// Whether a file may be read in place: a regular one of such a file system, opened without O_DIRECT and O_PATH, to be
-/// read. Keeps errno.
+/// Whether a file may be read in place: a regular file on such a file system, open for reading, without O_DIRECT and
+/// O_PATH. Keeps errno.
 bool can_be_mapped(int fd, const struct ::stat& status) noexcept;
 
-/// What is known of the file of one descriptor. Several threads may read at the same time; one thread at a time, the
-/// holder of a lock, calls map() and refresh(). Any thread may call drop(), also while another one maps: the file is
-/// mapped and known afterwards, or neither. A copy that was made while drop() ran must not count: the owner compares a
-/// generation after each copy, which it has raised before it calls drop().
+/// The mapping of one descriptor's file, and its known size. Several threads may read at the same time. map() and
+/// refresh() need the owner's lock. Any thread may call drop(), also during map(): afterwards the file is mapped with
+/// all fields set, or not at all. The owner must discard a copy that was made during drop(): it raises a generation
+/// before it calls drop(), and compares the generation after each copy.
 class MappedFile {
  public:
   enum class Look : unsigned char {
     usable,
-    outgrown,    ///< the file is longer than the mapping: to be dropped and mapped again
-    other_file,  ///< the descriptor has another file: to be dropped
+    outgrown,    ///< the file is longer than the mapping: drop it and map again
+    other_file,  ///< the descriptor refers to another file: drop it
   };
 
-  /// False: nothing is mapped, the kernel must read.
+  /// False: nothing is mapped; the kernel must read.
   bool map(int fd, const struct ::stat& status, std::uintptr_t owner, Revoke revoke) noexcept;
-  /// Forgets the mapping, and unmaps it.
+  /// Forgets the mapping and unmaps it.
   void drop(std::uintptr_t owner) noexcept;
-  /// The same where it is unmapped already: of a Revoke, which has the table locked, or in a forked child.
+  /// As drop(), if it is unmapped already: for a Revoke, during which the table is locked, or in a forked child.
   void forget() noexcept;
   [[nodiscard]] bool is_mapped() const { return begin_.load(std::memory_order_relaxed) != nullptr; }
 
@@ -72,7 +72,7 @@ class MappedFile {
     return region_.load(std::memory_order_relaxed) == region + 1;
   }
 
-  /// Whether what is known of the size still counts.
+  /// Whether the known size is still valid.
   [[nodiscard]] bool is_fresh() const noexcept {
     std::uint32_t count = 0;
     const TruncationCounter* const counter = counter_.load(std::memory_order_relaxed);
@@ -80,23 +80,23 @@ class MappedFile {
     return counter != nullptr && coarse_clock() < deadline_.load(std::memory_order_acquire) &&
            read_counter(*counter, count) && count == count_.load(std::memory_order_acquire);  // SIZE acquire: the size
   }
-  /// Until when the size counts, of coarse_clock().
+  /// Until when the size is valid, by coarse_clock().
   [[nodiscard]] std::uint64_t deadline() const { return deadline_.load(std::memory_order_relaxed); }
   struct Truncations {
     const TruncationCounter* counter;  ///< null: nothing is known
     std::uint32_t count;
   };
-  /// How many were counted before refresh(): a guarded copy, so not while signals are blocked.
+  /// The count of truncations, to be read before refresh(). Makes a guarded copy, so signals must not be blocked.
   [[nodiscard]] Truncations truncations() const noexcept;
   /// Asks the kernel for the size. Keeps errno.
   Look refresh(int fd, Truncations before) noexcept;
 
-  /// Whether these bytes lie before the page in which the file ends.
+  /// Whether these bytes lie before the page that contains the end of the file.
   [[nodiscard]] bool has(std::uint64_t offset, std::size_t bytes) const noexcept {
     const std::uint64_t readable = readable_.load(std::memory_order_relaxed);
     return offset <= readable && bytes <= readable - offset;
   }
-  /// Copies them; requires is_fresh() and has(). False: the kernel must read, `to` may be written in part.
+  /// Copies bytes; requires is_fresh() and has(). False: the kernel must read; part of `to` may be written.
   bool copy(void* to, std::uint64_t offset, std::size_t bytes) noexcept {
     const std::byte* const begin = begin_.load(std::memory_order_acquire);  // MAPPED acquire: the fields
     if (begin == nullptr || !has(offset, bytes)) return false;
@@ -107,9 +107,9 @@ class MappedFile {
     deadline_.store(0, std::memory_order_relaxed);
     return false;
   }
-  /// Of the mapping: another one of this process has another number.
+  /// Identifies the mapping among all mappings that this process has made.
   [[nodiscard]] std::uint64_t serial() const { return serial_.load(std::memory_order_relaxed); }
-  /// Bytes before the page in which the file ends.
+  /// Number of bytes before the page that contains the end of the file.
   [[nodiscard]] std::uint64_t readable() const { return readable_.load(std::memory_order_relaxed); }
   /// Whether the page with this byte is in the page cache. Keeps errno.
   [[nodiscard]] bool is_resident(std::uint64_t offset) const noexcept;
@@ -119,11 +119,11 @@ class MappedFile {
 
   std::atomic<const std::byte*> begin_{nullptr};
   std::atomic<std::uint64_t> reach_{0};     // bytes mapped
-  std::atomic<std::uint64_t> readable_{0};  // bytes before the page in which the file ends
+  std::atomic<std::uint64_t> readable_{0};  // bytes before the page that contains the end of the file
   std::atomic<std::uint64_t> deadline_{0};
   std::atomic<const TruncationCounter*> counter_{nullptr};
-  std::atomic<std::uint32_t> count_{0};   // of truncations, before the size was asked for
-  std::atomic<std::uint32_t> region_{0};  // its number and 1, so that an object without one is all zeros; 0: none
+  std::atomic<std::uint32_t> count_{0};   // of truncations, read before the size
+  std::atomic<std::uint32_t> region_{0};  // region number + 1, so that an object without one is all zeros; 0: none
   std::atomic<std::uint64_t> device_{0};
   std::atomic<std::uint64_t> inode_{0};
   std::atomic<std::uint64_t> serial_{0};

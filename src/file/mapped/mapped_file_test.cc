@@ -40,7 +40,7 @@ std::string text_of(std::size_t bytes, char first) {
   return text;
 }
 
-/// A file of three pages and a half, and what a reader of it knows.
+/// A file of three and a half pages, and a reader of it.
 class Mapped : public testing::Test {
  protected:
   void SetUp() override {
@@ -72,13 +72,13 @@ class Mapped : public testing::Test {
   bool map(MappedFile& file) const {
     return catch_faults(::sigaction) && file.map(fd_, status(), static_cast<std::uintptr_t>(fd_), revoke);
   }
-  /// As a reader does: empty if the kernel must read.
+  /// Reads as a reader does: empty if the kernel must read.
   std::string read(MappedFile& file, std::uint64_t offset, std::size_t bytes) const {
     if (!file.is_fresh() && file.refresh(fd_, file.truncations()) != MappedFile::Look::usable) return "";
     std::string text(bytes, ' ');
     return file.has(offset, bytes) && file.copy(text.data(), offset, bytes) ? text : "";
   }
-  /// An open file that no other process has.
+  /// Opens the file again, with a description that no other process shares.
   void open_again() {
     ::close(fd_);
     fd_ = ::open(path().c_str(), O_RDWR | O_CLOEXEC);
@@ -268,7 +268,7 @@ TEST_F(Mapped, AForkedChildHasNoMappingThatWouldKeepTheOpenFile) {
     drop(file);
     ::close(fd_);
     const int second = ::open(path().c_str(), O_RDWR | O_CLOEXEC);
-    // The child closes its own descriptor as soon as it runs.
+    // Waits for the child, which closes its own descriptor as soon as it runs.
     EXPECT_EQ(::flock(second, LOCK_EX), 0);
     ::close(wait[1]);
     ::waitpid(child, nullptr, 0);
@@ -338,7 +338,7 @@ TEST_F(Mapped, TheLeastRecentlyUsedMappingMakesRoom) {
     EXPECT_EQ(revoked_owner, 0U);
     ASSERT_NE(map_region(RegionsLock(), fd_, kPage, 5000, note).number, kNoRegion);
     EXPECT_EQ(revoked_owner, 7U);
-    unmap_region(RegionsLock(), regions[7].number, 7);  // It is the other owner's by now.
+    unmap_region(RegionsLock(), regions[7].number, 7);  // the region has another owner by now
     unmap_region(RegionsLock(), regions[3].number, 3);
     EXPECT_EQ(map_region(RegionsLock(), fd_, kPage, 5001, note).number, regions[3].number);
     EXPECT_EQ(revoked_owner, 7U) << "there was a free place";

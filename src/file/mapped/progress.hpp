@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How far the reader of an open file has come, and which reads are made in place, in one word.
+// The position of an open file's reader, and how its reads are made, in one word.
 #pragma once
 
 #include <atomic>
@@ -19,8 +19,8 @@ struct Progress {
   using Way = ReadPolicy::Way;
 
   ReadPolicy policy;
-  bool refused = false;  ///< the file could not be mapped the last time
-  unsigned skipped = 0;  ///< reads since its mapping was lost
+  bool refused = false;  ///< the last attempt to map the file failed
+  unsigned skipped = 0;  ///< reads since the mapping was lost
 
   static Progress of(std::uint64_t word) {
     const auto take = [&](unsigned bits) {
@@ -35,8 +35,8 @@ struct Progress {
     progress.policy.end = word;
     return progress;
   }
-  /// Whether a read goes on where the last one ended, in the same stretch, and the last one was made this way, so that
-  /// the policy need not be asked; notes the read. Most reads go on, so this does not take the word apart.
+  /// Whether a read continues where the last one ended, in the same stretch, and the last one was made this way. Then
+  /// the policy need not be asked, and the read is recorded. Most reads continue, so this does not decode the word.
   static bool goes_on(std::atomic<std::uint64_t>& progress, Way way, std::uint64_t offset, std::uint64_t bytes) {
     const std::uint64_t word = progress.load(std::memory_order_relaxed);
     if ((word & kWayMask) != static_cast<std::uint64_t>(way) || word >> kEndShift != offset ||

@@ -6,7 +6,7 @@
 namespace wherry::file::mapped {
 namespace {
 
-/// Three pages stand for a span: a file that was read before is there as a whole, as a rule.
+/// Samples three pages of a span: as a rule a file that was read before is in the page cache as a whole.
 bool is_span_resident(const MappedFile& file, std::uint64_t offset) {
   const std::uint64_t end = std::min((offset / kSpan + 1) * kSpan, file.readable());
   if (offset >= end) return false;
@@ -22,7 +22,7 @@ bool ReadPolicy::in_place(const MappedFile& file, std::uint64_t offset, std::uin
   const std::uint64_t last = offset + bytes - 1;
   bool worth = false;
   if (offset == end && way != Way::look && last / stretch == (end - 1) / stretch) {
-    // This reader touched the part a moment ago itself.
+    // This reader touched the part a moment ago.
     worth = way == Way::in_place;
   } else if (is_long || !in_order) {
     worth = bytes <= kLongestCopy && was_touched(file.serial(), offset, bytes);

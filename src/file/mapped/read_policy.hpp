@@ -2,9 +2,10 @@
 //
 // Which reads of a mapped file the path `auto` makes in place:
 //
-// - short reads in order, if three pages of the next kSpan bytes are in the page cache. The kernel's call reads ahead
-//   better where they are not.
-// - others of at most kLongestCopy where the part of the mapping in which they end was read before (touched_parts.hpp).
+// - short sequential reads, if three pages of the next kSpan bytes are in the page cache. Otherwise the kernel's call
+//   is better, since it reads ahead.
+// - other reads of at most kLongestCopy, if the part of the mapping in which they end was read before
+//   (touched_parts.hpp).
 #pragma once
 
 #include <cstddef>
@@ -15,29 +16,29 @@
 
 namespace wherry::file::mapped {
 
-/// A reader in order decides once for the rest of so many bytes.
+/// A sequential reader decides once for the rest of this many bytes.
 inline constexpr std::uint64_t kSpan = std::uint64_t{2} << 20;
-/// From this length on a first read through a mapping saves nothing: its page faults cost as much.
+/// A first read of at least this length gains nothing from a mapping: its page faults cost as much as it saves.
 inline constexpr std::uint64_t kLongRead = std::uint64_t{16} << 10;
 
-/// The kernel's copy of a longer read is the faster one: neither the file nor the buffer stays in the caches.
+/// Longer reads are faster by the kernel's copy: neither the file nor the buffer stays in the CPU caches.
 inline constexpr std::uint64_t kLongestCopy = std::uint64_t{2} << 20;
 
 /// The aligned stretch of the file within which a reader keeps its decision, in bytes. A power of two.
 constexpr std::uint64_t stretch_of(std::uint64_t bytes) { return bytes >= kLongRead ? kPart : kSpan; }
 
-/// What is known of one reader. A value: of threads that share it one may win.
+/// The state of one reader. A plain value: if threads share it, one of their updates may be lost.
 struct ReadPolicy {
   enum class Way : std::uint8_t {
-    look,      ///< decided by the next read in order
-    kernels,   ///< up to the end of the span
-    in_place,  ///< up to the end of the span
+    look,      ///< the next sequential read decides
+    kernels,   ///< by the kernel, up to the end of the stretch
+    in_place,  ///< in place, up to the end of the stretch
   };
 
-  std::uint64_t end = 0;  ///< offset behind the last read
+  std::uint64_t end = 0;  ///< end offset of the last read
   Way way = Way::look;
 
-  /// Whether to make this read in place; notes it. `bytes` is not 0, and the mapping has them.
+  /// Whether to make this read in place; records it. `bytes` must not be 0, and must lie within the mapping.
   bool in_place(const MappedFile& file, std::uint64_t offset, std::uint64_t bytes) noexcept;
 };
 

@@ -17,7 +17,7 @@ using test::in_child;
 
 constexpr std::uint64_t kKiB = 1024;
 
-/// A mapped file of several spans on tmpfs, all of whose pages are there.
+/// A mapped file of several spans on tmpfs, with all of its pages in memory.
 class Policy : public testing::Test {
  protected:
   void SetUp() override {

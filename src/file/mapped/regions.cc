@@ -15,7 +15,7 @@ namespace {
 
 std::uintptr_t address_of(const std::byte* place) { return reinterpret_cast<std::uintptr_t>(place); }
 
-/// Addresses that are looked at without the lock.
+/// An address range that is read without the lock.
 struct Addresses {
   std::atomic<std::byte*> begin;  // null: none
   std::atomic<std::size_t> bytes;
@@ -34,19 +34,19 @@ struct Slot : Addresses {  // none: free
   [[nodiscard]] bool is_free() const { return begin.load(std::memory_order_relaxed) == nullptr; }
 };
 
-// Pages of zeros take no memory until they are written to.
+// Zero pages take no memory until they are written.
 constinit std::array<Slot, kMostRegions> slots{};
-// Slots side by side, and from the lowest to the highest address that any of them has had. The kernel maps side by
-// side, so that a look at these is enough, as a rule.
+// Groups of adjacent slots, each with the range of all addresses that its slots have had. The kernel maps files side by
+// side, so checking the groups is usually enough.
 constexpr std::size_t kGroup = 64;
 constinit std::array<Addresses, kMostRegions / kGroup> groups{};
-constinit std::atomic<std::uint32_t> slots_used{0};  // those from here on were never in use
+constinit std::atomic<std::uint32_t> slots_used{0};  // slots from here on were never used
 constinit std::atomic<bool> locked{false};
 constinit bool maps_no_more = false;
 constinit std::atomic<bool> any_mapped{false};
-// This thread holds the lock: its own calls that map and unmap may come back here by a hook.
+// Whether this thread holds the lock: its own calls that map and unmap may re-enter here through a hook.
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool holds_lock = false;
-// Of a mapping that a fork would copy: it is not yet kept out of children. None: no address.
+// A mapping that is not yet excluded from fork (MADV_DONTFORK). Null: none.
 constinit std::atomic<void*> unprotected{nullptr};
 constinit std::size_t unprotected_bytes = 0;
 
@@ -57,7 +57,7 @@ void unmap(Slot& slot) {
   ::munmap(begin, slot.bytes.load(std::memory_order_relaxed));
 }
 
-/// Calls `visit` with each slot whose mapping lies there, until it returns false.
+/// Calls `visit` with each slot whose mapping overlaps the range, until it returns false.
 template <typename Visit>
 void visit_overlapping(const std::byte* place, std::size_t bytes, Visit visit) {
   const std::span<Slot> used = used_slots();
@@ -69,7 +69,7 @@ void visit_overlapping(const std::byte* place, std::size_t bytes, Visit visit) {
   }
 }
 
-/// For the holder of the lock.
+/// Requires the lock.
 void give_up_overlapping(const std::byte* place, std::size_t bytes, Revoke revoke) {
   visit_overlapping(place, bytes, [&](Slot& slot) {
     revoke(slot.owner, static_cast<std::uint32_t>(&slot - slots.data()));
@@ -78,8 +78,8 @@ void give_up_overlapping(const std::byte* place, std::size_t bytes, Revoke revok
   });
 }
 
-/// For the holder of the lock, before the slot has them. The bytes change first where the group grows upwards, so that
-/// a look without the lock misses nothing that was there.
+/// Requires the lock; call it before the slot gets the addresses. `bytes` is stored first because the group may grow
+/// upwards: then a check without the lock misses no existing mapping.
 void add_to_group(std::uint32_t number, std::byte* begin, std::size_t bytes) {
   Addresses& group = groups[number / kGroup];
   std::byte* const before = group.begin.load(std::memory_order_relaxed);
@@ -90,7 +90,7 @@ void add_to_group(std::uint32_t number, std::byte* begin, std::size_t bytes) {
   group.begin.store(lowest, std::memory_order_relaxed);
 }
 
-/// A free slot; if there is none, the least recently used one, whose owner loses it.
+/// Returns a free slot. If there is none, evicts the least recently used one.
 std::uint32_t take_slot(Revoke revoke) {
   std::uint32_t oldest = 0;
   const std::uint32_t count = slots_used.load(std::memory_order_relaxed);
@@ -108,8 +108,8 @@ std::uint32_t take_slot(Revoke revoke) {
   return oldest;
 }
 
-/// Maps the file where addresses were reserved before: a child that is forked meanwhile knows what it must unmap.
-/// Private, as a shared mapping of a descriptor that can write counts as a writer. Nothing writes to it.
+/// Maps the file over reserved addresses, so that a child forked meanwhile knows what to unmap. The mapping is private,
+/// since a shared mapping of a writable descriptor counts as a writer. Nothing writes to it.
 void* map_protected(int fd, std::size_t bytes) {
   void* const place = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place == MAP_FAILED) return nullptr;
@@ -166,7 +166,7 @@ void unmap_region(const RegionsLock& /*held*/, std::uint32_t region, std::uintpt
 void give_up_regions(const void* begin, std::size_t bytes, Revoke revoke) noexcept {
   const auto* const place = static_cast<const std::byte*>(begin);
   if (holds_lock) return;
-  // A look without the lock: there is none, as a rule.
+  // Checks without the lock: usually there is no region here.
   bool any = false;
   visit_overlapping(place, bytes, [&](const Slot&) {
     any = true;

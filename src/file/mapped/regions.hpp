@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mappings of this process: at most kMostRegions, the least recently used one makes room. A forked child has none
-// of its parent's (MADV_DONTFORK): a mapping would keep the parent's open file, with its locks, from being closed.
+// The mappings of this process: at most kMostRegions, with eviction of the least recently used. A forked child inherits
+// none of them (MADV_DONTFORK): a mapping would keep the parent's open file, with its locks, from being closed.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace wherry::file::mapped {
 inline constexpr std::uint32_t kMostRegions = 1024;
 inline constexpr std::uint32_t kNoRegion = ~std::uint32_t{0};
 
-/// Called before the region of an owner is unmapped for another one. Afterwards nothing that a copy reads from the
-/// region may count. It is called with the table locked, and must not use it.
+/// Called before an owner's region is unmapped to make room. After it returns, the owner must discard what its copies
+/// read from the region. It is called with the table locked, and must not use the table.
 using Revoke = void (*)(std::uintptr_t owner, std::uint32_t region);
 
 struct Region {
@@ -25,8 +25,8 @@ struct Region {
   std::span<const std::byte> bytes;
 };
 
-/// Held while the table changes, and what an owner knows of its region. Others wait; no handler runs meanwhile, which
-/// might leave by a jump. Keeps errno.
+/// Lock of the table, and of each owner's knowledge of its region. All signals are blocked meanwhile: a handler could
+/// leave by a jump. Keeps errno.
 class RegionsLock {
  public:
   RegionsLock() noexcept;
@@ -39,19 +39,19 @@ class RegionsLock {
   int error_;
 };
 
-/// Maps the first `bytes` of the file to read. No number: the kernel refuses, or this process maps nothing (its address
-/// space is limited, or maps are to be locked in memory).
+/// Maps the first `bytes` of the file for reading. kNoRegion: the kernel refuses, or this process maps nothing because
+/// its address space is limited, or map_no_more() was called because its maps are to be locked in memory.
 Region map_region(const RegionsLock& held, int fd, std::size_t bytes, std::uintptr_t owner, Revoke revoke) noexcept;
 
-/// Unmaps it, unless it is another owner's by now.
+/// Unmaps the region, unless it has another owner by now.
 void unmap_region(const RegionsLock& held, std::uint32_t region, std::uintptr_t owner) noexcept;
 
-/// Before these addresses are given to something else: revokes and unmaps the regions that lie there. Keeps errno.
+/// Revokes and unmaps all regions in this range, before its addresses are used for something else. Keeps errno.
 void give_up_regions(const void* begin, std::size_t bytes, Revoke revoke) noexcept;
 
-/// While a call of the program's gives addresses to something else: the regions that lay there are revoked and
-/// unmapped, and no file is mapped anywhere until the call has returned. Keeps errno as the call leaves it. Where this
-/// process has mapped no file yet it does nothing.
+/// Held during a call of the program that uses addresses for something else. Revokes and unmaps the regions there, and
+/// prevents all mapping until the call has returned. Keeps the errno of the call. Does nothing if this process has
+/// mapped no file yet.
 class PlaceTaken {
  public:
   PlaceTaken(const void* begin, std::size_t bytes, Revoke revoke) noexcept;
@@ -63,14 +63,14 @@ class PlaceTaken {
   std::optional<RegionsLock> lock_;
 };
 
-/// The region was used at this time.
+/// Records a use of the region.
 void touch_region(std::uint32_t region, std::uint64_t now) noexcept;
 
-/// From now on this process maps nothing: a map under way has ended when this returns. What is mapped stays until it is
-/// unmapped. Keeps errno.
+/// Prevents all mapping from now on; waits for one in progress. Existing mappings stay until they are unmapped. Keeps
+/// errno.
 void map_no_more() noexcept;
 
-/// In a forked child.
+/// Call in a forked child.
 void forget_regions_after_fork() noexcept;
 
 }  // namespace wherry::file::mapped

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Addresses that a program names for a mapping of its own, beside files that are mapped and unmapped.
+// Addresses that a program chooses for its own mappings, while files are mapped and unmapped.
 #include "file/mapped/regions.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t kBytes = std::size_t{8} << 20;
 constexpr int kMapped = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-/// Whether a mapping of zeros is there, and not a file's; for some microseconds.
+/// Whether a mapping of zeros, not of a file, stays there for some microseconds.
 bool stays_zero(int scratch, const void* place) {
   for (int i = 0; i < 20; ++i) {
     char byte = 1;
@@ -31,7 +31,7 @@ bool stays_zero(int scratch, const void* place) {
   return true;
 }
 
-/// Unmapped again: a mapping of the kernel's choice is likely to come to lie there.
+/// An unmapped place, which the kernel is likely to choose for its next mapping.
 void* some_place() {
   void* const place = ::mmap(nullptr, kBytes, PROT_NONE, kMapped, -1, 0);
   EXPECT_NE(place, MAP_FAILED);
@@ -52,7 +52,7 @@ TEST(Regions, AMappingOfTheProgramsStaysWhileFilesAreMappedAndUnmapped) {
     const Region region = map_region(RegionsLock(), file.get(), kBytes, 1, revoke);
     if (region.number != kNoRegion) unmap_region(RegionsLock(), region.number, 1);
   };
-  map_and_unmap();  // the first one of a process may be raced by a call that has begun before
+  map_and_unmap();  // before the loop: the first mapping of a process may race with an earlier call
   std::atomic<bool> over{false};
   std::thread mapper([&] {
     while (!over) map_and_unmap();
@@ -69,7 +69,7 @@ TEST(Regions, AMappingOfTheProgramsStaysWhileFilesAreMappedAndUnmapped) {
   mapper.join();
 }
 
-// More than lie side by side in the table, and after some have gone and come.
+// More regions than a group has, and after some were unmapped and mapped again.
 TEST(Regions, EachMappingGoesWithItsOwnAddresses) {
   const UniqueFd file(::memfd_create("regions", MFD_CLOEXEC));
   static std::vector<std::uintptr_t> revoked;

@@ -9,9 +9,9 @@
 
 namespace wherry::file::mapped {
 
-/// No handler runs in this thread while an object of this class lives: it might wait for the thread that it has
-/// interrupted, or leave by a jump. No guarded copy may be made meanwhile. A system call, as the C library's functions
-/// leave out the signal of pthread_cancel.
+/// Blocks all signals of this thread while it lives: a handler could wait for the thread that it interrupts, or leave
+/// by a jump. No guarded copy is allowed meanwhile. Uses the system call, since the C library's functions leave out the
+/// signal of pthread_cancel.
 class SignalsBlocked {
  public:
   SignalsBlocked() noexcept {

@@ -9,7 +9,7 @@ namespace wherry::file::mapped {
 namespace {
 
 constexpr std::size_t kWordBits = 64;
-constexpr std::size_t kBits = std::size_t{1} << 17;  // parts of 8 GiB, in 16 KiB
+constexpr std::size_t kBits = std::size_t{1} << 17;  // 8 GiB of parts, in 16 KiB
 constinit std::array<std::atomic<std::uint64_t>, kBits / kWordBits> bits{};
 constinit std::atomic<std::size_t> bits_set{0};
 

@@ -26,7 +26,7 @@ using Page = layout::TruncationPage;
 constinit Page own_page{};
 constinit std::atomic<Page*> page{nullptr};
 
-/// Maps the shared page, and makes its file if there is none. Null: that failed, or the file is another user's.
+/// Maps the shared page, and creates its file if needed. Null: that failed, or the file belongs to another user.
 Page* map_page() {
   std::array<char, 64> path{"/dev/shm/wherry-truncations-"};
   *std::to_chars(path.data() + std::strlen(path.data()), std::prev(path.end()), ::geteuid()).ptr = '\0';
@@ -34,7 +34,7 @@ Page* map_page() {
   if (fd < 0) return nullptr;
   struct stat status{};
   bool usable = ::fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == ::geteuid();
-  // Allocated here: a full /dev/shm would be SIGBUS at the first count.
+  // Allocates the page: with a full /dev/shm the first count would raise SIGBUS.
   const bool allocated = usable && status.st_size >= static_cast<off_t>(sizeof(Page)) && status.st_blocks > 0;
   usable = usable && (allocated || ::posix_fallocate(fd, 0, sizeof(Page)) == 0);
   void* const place = usable ? ::mmap(nullptr, sizeof(Page), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
@@ -46,7 +46,7 @@ Page& shared_page() {
   Page* known = page.load(std::memory_order_acquire);  // PAGE acquire: it is mapped
   if (known != nullptr) return *known;
   const int error = errno;
-  // A thread must not be cancelled in a function that never throws: open and close are such places.
+  // A function that is noexcept must not be cancelled, and open and close are cancellation points.
   int cancel = PTHREAD_CANCEL_ENABLE;
   ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
   Page* const mapped = map_page();
@@ -92,7 +92,7 @@ void count_in(TruncationCounter& counter) noexcept {
   static_assert(sizeof(counter) == sizeof(std::uint32_t));
   const int error = errno;
   std::atomic_thread_fence(std::memory_order_release);  // TRUNCATED release: the truncation
-  // Adds one, and wakes waiters of the counter, of which there are none.
+  // Adds one, and wakes the waiters of the counter, of which there are none.
   (void)::syscall(SYS_futex, &counter, FUTEX_WAKE_OP, 0, nullptr, &counter,
                   FUTEX_OP(FUTEX_OP_ADD, 1, FUTEX_OP_CMP_LT, 0));
   errno = error;

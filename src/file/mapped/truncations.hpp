@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Counts of truncations, which the processes of a user share. After a truncation the page in which a file ends stays
-// mapped, with zeros behind the end: a reader of a mapping that knows the old size would return them.
+// Counters of truncations, shared by the processes of a user. After a truncation the page that contains the new end
+// stays mapped, with zeros after the end. A reader of a mapping that knows the old size would return these zeros.
 #pragma once
 
 #include <sys/types.h>
@@ -13,26 +13,27 @@
 
 namespace wherry::file::mapped {
 
-/// To be called after each call that may have made a file shorter, before it returns to the program. Keeps errno.
+/// Call after each call that may have shortened a file, before it returns to the program. Keeps errno.
 void note_truncation(dev_t device, ino_t inode) noexcept;
-/// The same, of an open file.
+/// As above, for an open file.
 void note_truncation(int fd) noexcept;
-/// ftruncate(2), noted: 0 or an errno value.
+/// ftruncate(2) and note_truncation(). Returns 0 or an errno value.
 int set_size(int fd, std::uint64_t size) noexcept;
 
-/// The same where it is not known which file that was.
+/// As note_truncation(), if the file is unknown: counts for all files.
 void note_any_truncation() noexcept;
 
 using TruncationCounter = std::atomic<std::uint32_t>;
 
-/// The counter of a file, which lives as long as the process. It is this process's own where /dev/shm cannot be used.
-/// Keeps errno.
+/// The counter of a file; valid for the life of the process. If /dev/shm is unusable, the counter is private to this
+/// process. Keeps errno.
 const TruncationCounter& truncation_counter(dev_t device, ino_t inode) noexcept;
 
-/// Adds one to it; nothing if its page is gone. A system call, in which that is an error and no signal. Keeps errno.
+/// Increments the counter; does nothing if its page is gone. Uses a system call, which then fails instead of raising a
+/// signal. Keeps errno.
 void count_in(TruncationCounter& counter) noexcept;
 
-/// Reads it; nothing if its page is gone: another process of the user has cut the file in /dev/shm.
+/// Reads the counter. False: its page is gone, because another process of the user has truncated the file in /dev/shm.
 bool read_counter(const TruncationCounter& counter, std::uint32_t& value) noexcept;
 
 }  // namespace wherry::file::mapped

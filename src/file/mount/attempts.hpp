@@ -11,39 +11,40 @@
 
 namespace wherry::file::mount {
 
-/// The kernel's request that a thread serves.
+/// The kernel's request that a thread is serving.
 struct ServedRequest {
-  std::uint64_t number = 0;  ///< 0: none
-  bool repeated = false;     ///< an earlier daemon has read it, and may have done what it asks for
-  bool begun = false;        ///< Attempts keeps something of it
-  std::vector<std::function<void()>> when_answered{};  ///< of `when_answered`
+  std::uint64_t number = 0;                            ///< 0: none
+  bool repeated = false;                               ///< an earlier daemon has read it, and may have carried it out
+  bool begun = false;                                  ///< Attempts has recorded something for it
+  std::vector<std::function<void()>> when_answered{};  ///< calls registered by `when_answered`
 };
 ServedRequest& served_request();
 
-/// Calls `call` once the kernel has the answer to the request that this thread serves, or at once if it serves none.
-/// For what is kept of an answer: if the daemon is killed before that, the answer has reached no program.
+/// Calls `call` once the kernel has the answer to this thread's request, or at once if the thread serves none. For
+/// state that an answer changes: if the daemon is killed before that, no program has seen the answer.
 void when_answered(std::function<void()> call);
 
-/// Calls that must not be done twice. Before such a call something is kept that tells later whether it was done: a
-/// daemon that is sent the request of one that was killed compares it with the server's files.
+/// Protects calls that must not be carried out twice. Before such a call the daemon records a value. If it is killed,
+/// the next daemon gets the same request again and compares the value with the server's files to see whether it was
+/// done.
 ///
-/// Threads: any, each for the request that it serves. Nothing blocks.
+/// Thread-safe; each thread acts for the request that it serves. Never blocks.
 class Attempts {
  public:
-  /// @param kept  null: nothing is kept, and no request is repeated
+  /// @param kept  null: nothing is recorded, and no request is repeated
   explicit Attempts(KeptState* kept) : kept_(kept) {}
-  /// Before any other call.
+  /// Must be the first call.
   void restore(const KeptSnapshot& left) { left_ = left.begun; }
 
-  /// Before the server is asked. Returns what the first attempt gave, if an earlier daemon made one.
+  /// Call it before the server is asked. Returns the value of the first attempt, if an earlier daemon made one.
   std::optional<std::uint64_t> begin(std::uint64_t value);
-  /// The same of a rename.
-  /// @param moved  tells what is to be renamed
+  /// As `begin`, for a rename.
+  /// @param moved  identifies the file to be renamed
   std::optional<std::uint64_t> begin_rename(std::uint64_t moved, const KeptSnapshot::Renaming& renaming);
-  /// The request is answered: calls what waits for that.
+  /// The request is answered: runs the calls of `when_answered`.
   void end();
 
-  /// By the coarse clock of this kernel, that stamps its files.
+  /// Time of this kernel's coarse clock, which also stamps its files.
   [[nodiscard]] static std::uint64_t now();
 
  private:
@@ -51,7 +52,7 @@ class Attempts {
   std::unordered_map<std::uint64_t, std::uint64_t> left_;
 };
 
-/// Whether the file was made at that time or later. Nothing: it cannot be told.
+/// Whether the file was created at that time or later. Empty: unknown.
 std::optional<bool> was_made_since(const layout::FileStatus& status, std::uint64_t since);
 
 }  // namespace wherry::file::mount

@@ -15,7 +15,7 @@ timespec timespec_of(const layout::FileTime& time) {
 
 }  // namespace
 
-/// File systems number their files from 1: the upper bits are free.
+/// File systems number their files from 1, so the upper bits are free.
 std::uint64_t inode_of(std::uint64_t inode, std::uint64_t own_device, std::uint64_t device) {
   if (own_device == device) return inode;
   return inode ^ ((own_device * 0x9E3779B97F4A7C15U) & 0xFFFF000000000000U);

@@ -104,13 +104,13 @@ std::uint32_t DeferredErrors::untold() const {
   return shared_->kept.word();
 }
 
-/// With the lock.
+/// Requires the lock.
 void DeferredErrors::Shared::keep() const {
   KeptState::Batch batch(state);
   if (state != nullptr) batch.add(layout::KeptWord::failed, number, kept.word());
 }
 
-/// While another call is not answered its error stays, too.
+/// While another call is unanswered, its error stays, too.
 void DeferredErrors::Shared::finish() {
   const std::lock_guard lock(mutex);
   if (--telling != 0) return;

@@ -10,31 +10,32 @@
 
 namespace wherry::file::mount {
 
-/// Errors of writes that were acknowledged before they were made. An fsync is the last to tell of one. The kernel may
-/// drop what others tell: the error of a write(2) that it has split, if an earlier part of it was written, and that of
-/// the close of a process that exits. So a write tells of an error once, and each close does, until an fsync has.
+/// Errors of writes that were acknowledged before they reached the server. Only an fsync reports an error reliably. The
+/// kernel may drop the error of a write(2) that it has split, if an earlier part succeeded. It also drops the error of
+/// the close by an exiting process. So one write reports the error, and every close does, until an fsync has reported
+/// it.
 ///
-/// If the daemon is killed just after the kernel has an answer, the next daemon tells the same error again. Threads:
-/// any. Nothing blocks.
+/// If the daemon is killed just after the kernel got an answer, the next daemon reports the same error again.
+/// Thread-safe. Never blocks.
 class DeferredErrors {
  public:
-  /// The next daemon tells of what this one has not. Before any other call.
-  /// @param state  null: there is none
+  /// Keeps unreported errors for the next daemon. Must be the first call.
+  /// @param state  null: errors are not kept
   /// @param number  of the open file
-  /// @param left  by an earlier daemon: layout::KeptOpen::errors
+  /// @param left  errors from an earlier daemon: layout::KeptOpen::errors
   void keep_in(KeptState* state, std::uint64_t number, std::uint32_t left = 0);
 
-  /// Of a write by this open file: told by its next write, and by its next fsync and each close before that.
+  /// Records an error of a write by this open file: for its next write, and for each close until an fsync reports it.
   void note(int error);
-  /// Of a write by another open file of the same file: told by the next fsync.
+  /// Records an error of a write by another open file of the same file: for the next fsync.
   void note_other(int error);
-  /// For the answer to the request that this thread serves. 0: there is none.
+  /// The error to report in the answer to this thread's request. 0: none.
   [[nodiscard]] int take_for_write();
   [[nodiscard]] int take_for_close();
   [[nodiscard]] int take_for_sync();
-  /// Of which no fsync has told, when the file is closed for good.
+  /// The error that no fsync has reported, when the file is closed for good.
   [[nodiscard]] int take_last();
-  /// An error that no call has told of yet.
+  /// An error that no call has reported yet.
   [[nodiscard]] int pending() const;
   /// As layout::KeptOpen::errors.
   [[nodiscard]] std::uint32_t untold() const;
@@ -43,7 +44,7 @@ class DeferredErrors {
   struct Errors {
     int own = 0;
     int other = 0;
-    bool is_told = false;  ///< of `own`: by a write or close
+    bool is_told = false;  ///< a write or close has reported `own`
     [[nodiscard]] bool any() const { return own != 0 || other != 0; }
     [[nodiscard]] std::uint32_t word() const;  ///< layout::KeptOpen::errors
   };
@@ -54,11 +55,11 @@ class DeferredErrors {
 
     KeptState* state = nullptr;
     std::uint64_t number = 0;
-    std::atomic<bool> any{false};  ///< of `now`
+    std::atomic<bool> any{false};  ///< whether `now` has an error
     std::mutex mutex;
-    Errors now{};     ///< that no call tells of
-    Errors kept{};    ///< for the next daemon: with those of calls that are not answered
-    int telling = 0;  ///< such calls
+    Errors now{};     ///< errors not reported by any call
+    Errors kept{};    ///< errors for the next daemon: `now`, and those of unanswered calls
+    int telling = 0;  ///< number of unanswered calls that report an error
   };
 
   template <class Note>

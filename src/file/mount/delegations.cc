@@ -23,14 +23,14 @@ using layout::FileIdentity;
 constexpr std::size_t kRecallRing = std::size_t{64} << 10;
 constexpr auto kFirstPause = 200ms;
 constexpr auto kLongestPause = 5000ms;
-/// To connect to a server that was met. Only the end of the mount waits for this.
+/// Timeout for connecting to a server that is known. Only the end of the mount waits for this.
 constexpr auto kConnect = 1s;
-/// Past the time that the server gives: the kernel counts from when it has the answer, and the server waits longer.
+/// Longer than the time that the server gives: the kernel counts from the answer, and the server waits longer.
 constexpr auto kEnded = 10 * std::chrono::milliseconds(layout::kFileDelegationMs);
-/// From this many entries on, those that have ended are erased.
+/// From this many entries on, ended ones are erased.
 constexpr std::size_t kManyAsked = 1024;
 
-/// Since Linux 5.10 an answer that was on its way when attributes were dropped is not taken any more.
+/// Since Linux 5.10 the kernel discards an answer that was under way when the attributes were dropped.
 bool drops_what_is_on_its_way() {
   utsname name{};
   int major = 0;
@@ -44,7 +44,7 @@ struct Answer {
   std::vector<FileIdentity> files{};
 };
 
-/// Empty: the connection is of no more use.
+/// Empty: the connection is unusable.
 std::optional<Answer> ask(HostConnection& connection, FileCall call, std::uint64_t client,
                           const std::vector<FileIdentity>& files = {}) {
   layout::FileRequest request{};
@@ -104,14 +104,14 @@ int Delegations::look(NodeId node, const Identity& identity, OpenFile& file, lay
   const Hosts::Use host = file.file().use();
   const std::uint64_t number = number_.load(std::memory_order_relaxed);
   if (number == 0 || !file.delegation().is_due()) return host->status(file.file().handle(), status);
-  // Known before the server grants it: it may be recalled before the answer is here.
+  // Recorded before the server grants it: the recall may come before the answer.
   note(node, {.device = identity.device, .inode = identity.inode});
   const int error = host->delegate(file.file().handle(), number, status, kept_for);
   const bool was_asked = error != EBUSY && error != ECONNRESET && error != EIO;
   if (was_asked) file.delegation().note(kept_for != 0ms);
-  // A file that is lent needs no server, and none that has the file: after a kill of the daemon, one without a name.
+  // A lent file needs no server. After a kill of the daemon the server may not even have it: a file without a name.
   if (error != 0) return host->status(file.file().handle(), status);
-  // As overlayfs may call it from now on.
+  // The device and inode that overlayfs may report from now on.
   note(node, {.device = status.device, .inode = status.inode});
   return 0;
 }
@@ -140,7 +140,7 @@ void Delegations::run() {
   }
 }
 
-/// Until the connection breaks.
+/// Serves one connection until it breaks.
 void Delegations::converse() {
   try {
     StreamConnection connection(options_.address, kRecallRing, {}, StreamConnection::kNoWait, kConnect,
@@ -154,8 +154,8 @@ void Delegations::converse() {
   lose();
 }
 
-/// What was delegated may change from now on. Once: the kernel takes no answer that is on its way when it is told to
-/// drop what it knows.
+/// Delegated files may change from now on, so the kernel must drop them. Only once: the kernel discards answers that
+/// are under way at that moment.
 void Delegations::lose() {
   if (number_.exchange(0, std::memory_order_relaxed) == 0) return;
   std::map<Asked, Clock::time_point> lost;
@@ -174,8 +174,8 @@ void Delegations::serve(HostConnection& connection) {
     number_.store(client, std::memory_order_relaxed);
     const Files recalled = write_behind_->recall(answer->files);
     if (!recalled.empty()) {
-      // What is not waited for any more may have changed. The kernel takes no answer that is on its way when it is told
-      // to drop what it knows: of such a file that could be the first one to tell of the change.
+      // Files that the server no longer waits for may have changed. They are not dropped here: the kernel discards
+      // answers that are under way at that moment, and such an answer could be the first one to show the change.
       const auto held = ask(connection, FileCall::heed_recalls, client, recalled);
       if (!held) return;
       drop(held->files);

@@ -19,11 +19,11 @@
 
 namespace wherry::file::mount {
 
-/// Files that are not written to before the server has told this mount: the kernel may keep their attributes, and with
-/// them their pages, without asking. A thread with a connection of its own hears what the server recalls, has the
-/// kernel drop the attributes, and gives the files back. While it is not connected nothing is delegated.
+/// Files that no one writes before the server has recalled them from this mount. The kernel may cache their attributes,
+/// and with them their pages. A thread with its own connection receives recalls, makes the kernel drop the attributes,
+/// and gives the files back. While it is not connected, nothing is delegated.
 ///
-/// Threads: any. `look` blocks as Host does, of the others only `stop`.
+/// Thread-safe. `look` blocks as Host does; of the others only `stop` blocks.
 class Delegations {
  public:
   explicit Delegations(HostOptions options) : options_(std::move(options)) {}
@@ -31,17 +31,17 @@ class Delegations {
   Delegations& operator=(const Delegations&) = delete;
   ~Delegations() { stop(); }
 
-  /// Starts the thread. Once. Does nothing where the kernel is too old to drop attributes that are on their way.
-  /// @param drop  has the kernel drop the attributes of a file; never blocks
-  /// @param write_behind  is told of the recall of files to which writes are kept
-  /// Throws std::system_error.
+  /// Starts the thread; once. Does nothing if the kernel is too old (before Linux 5.10): it would cache an answer that
+  /// was under way when its attributes were dropped. Throws std::system_error.
+  /// @param drop  makes the kernel drop the attributes of a file; must not block
+  /// @param write_behind  gets the recalls of files with held-back writes
   void start(std::function<void(NodeId)> drop, WriteBehind& write_behind);
   void stop();
 
-  /// By which the server tells this mount of recalls; 0: it does not at the moment.
+  /// The number by which the server sends recalls to this mount; 0: not connected.
   [[nodiscard]] std::uint64_t client() const { return number_.load(std::memory_order_relaxed); }
-  /// The status of an open file: 0 or an errno value. Asks for a delegation where that is due.
-  /// @param kept_for  how long the kernel may keep it, from when this was called
+  /// Returns the status of an open file: 0 or an errno value. Asks for a delegation if one is due.
+  /// @param kept_for  how long the kernel may cache the status, from the start of this call
   int look(NodeId node, const Identity& identity, OpenFile& file, layout::FileStatus& status,
            std::chrono::milliseconds& kept_for);
 
@@ -62,13 +62,13 @@ class Delegations {
   HostOptions options_;
   std::function<void(NodeId)> drop_;
   WriteBehind* write_behind_ = nullptr;
-  std::atomic<std::uint64_t> number_{0};  ///< by which the server knows this mount; 0: not connected
+  std::atomic<std::uint64_t> number_{0};  ///< the server's number for this mount; 0: not connected
   std::mutex mutex_;
   std::condition_variable stopped_;
   bool stopping_ = false;
-  StreamConnection* connection_ = nullptr;    ///< that the thread waits on
-  std::map<Asked, Clock::time_point> asked_;  ///< until when delegations have ended
-  Clock::time_point forget_{};                ///< when those that have ended are looked for next
+  StreamConnection* connection_ = nullptr;    ///< the connection that the thread waits on
+  std::map<Asked, Clock::time_point> asked_;  ///< the time at which the delegation has certainly ended
+  Clock::time_point forget_{};                ///< when to remove ended entries next
   std::thread thread_;
 };
 

@@ -22,7 +22,7 @@
 namespace wherry::file::mount {
 namespace {
 
-/// The first request, read by this thread. The answer comes from the same thread.
+/// The kernel's first request, read by this thread. The same thread answers it.
 struct Offer {
   std::uint64_t request = 0;  ///< 0: none
   bool removes_set_id = false;
@@ -30,13 +30,13 @@ struct Offer {
 };
 thread_local Offer offer;
 
-/// A request of an earlier daemon is answered to libfuse: the kernel has its answer.
+/// An earlier daemon's request is answered only to libfuse: the kernel already has its answer.
 thread_local bool is_answered = false;
 
 std::atomic<bool> offers_resend{false};
 
-/// Memory that this thread reads into. A kill while the kernel copies to pages that are not there would fail the
-/// request.
+/// The buffer that this thread reads into. Its pages are populated first. A kill while the kernel copies to missing
+/// pages would fail the request.
 thread_local const void* populated = nullptr;
 void populate(void* buffer, std::size_t bytes) {
   if (std::exchange(populated, buffer) == buffer) return;
@@ -45,10 +45,10 @@ void populate(void* buffer, std::size_t bytes) {
   if (std::align(kPage, kPage, begin, bytes) != nullptr) ::madvise(begin, bytes / kPage * kPage, MADV_POPULATE_WRITE);
 }
 
-/// Of the next answer of this thread; 0: none.
+/// Backing number for this thread's next answer; 0: none.
 thread_local int opens_by = 0;
 
-/// What a message begins with, if it is that long.
+/// Copies the beginning of a message, if it is long enough.
 template <class T>
 bool take(std::span<const std::byte> message, T& into, std::size_t bytes = sizeof(T)) {
   if (message.size() < bytes) return false;
@@ -56,7 +56,7 @@ bool take(std::span<const std::byte> message, T& into, std::size_t bytes = sizeo
   return true;
 }
 
-/// The first request.
+/// Reads the first request.
 void take_offer(std::uint64_t request, std::span<const std::byte> content) {
   fuse_init_in init{};
   constexpr std::size_t kToFlags = offsetof(fuse_init_in, flags) + sizeof init.flags;
@@ -85,7 +85,7 @@ ssize_t read_request(int device, void* buffer, std::size_t bytes, void* system) 
   return got;
 }
 
-/// The answer to the first request.
+/// Changes the answer to the first request.
 void agree(const Offer& offered, std::span<std::byte> content, Passthrough& passthrough, int device) {
   fuse_init_out init{};
   if (!take(content, init)) return;
@@ -100,7 +100,7 @@ void agree(const Offer& offered, std::span<std::byte> content, Passthrough& pass
   std::memcpy(content.data(), &init, sizeof init);
 }
 
-/// The answer to an open, whose last part says how.
+/// Changes the answer to an open: its last part names the backing.
 void name_backing(int backing, std::span<std::byte> content) {
   layout::FuseOpened opened{};
   if (content.size() < sizeof opened) return;

@@ -8,24 +8,22 @@
 
 namespace wherry::file::mount {
 
-/// How requests are read from the kernel's device, and answered, where libfuse 3.14 does not know of what the kernel
-/// offers. The first answer agrees
-/// - to remove set-user-ID and set-group-ID bits when a file is changed (FUSE_HANDLE_KILLPRIV_V2, Linux 5.11): the
-/// kernel
-///   then does not ask for an extended attribute before each write;
-/// - to passthrough (Linux 6.9), and starts that of the session's FileSystem.
+/// Reads requests from the kernel's device and writes answers to it, for features of the kernel that libfuse 3.14 does
+/// not know. The first answer enables two of them:
+/// - The kernel removes set-user-ID and set-group-ID bits when a file is changed (FUSE_HANDLE_KILLPRIV_V2, Linux 5.11).
+///   Otherwise it would ask for an extended attribute before each write.
+/// - Passthrough (Linux 6.9); starts that of the session's FileSystem.
 const fuse_custom_io& device_io();
 
-/// Whether the kernel sends what a daemon has read and not answered to the next one (FUSE_NOTIFY_RESEND, Linux 6.9).
-/// After the first request.
+/// Whether the kernel sends requests that a daemon has read and not answered to the next daemon (FUSE_NOTIFY_RESEND,
+/// Linux 6.9). Valid after the first request.
 bool has_resend();
-/// In place of an earlier daemon: agrees with the kernel on what that one has agreed on. Returns false if libfuse does
-/// not take the request.
+/// Repeats the agreement of an earlier daemon with the kernel. Returns false if libfuse rejects the request.
 bool agree_again(fuse_session* session, std::string request);
-/// Asks the kernel for what was read and not answered. Before this process reads. Returns 0 or an errno value.
+/// Asks the kernel to send unanswered requests again. Call it before this process reads. Returns 0 or an errno value.
 int ask_to_resend(int device);
 
-/// While it lives, the answer to an open that this thread sends names the file by which the kernel moves the data.
+/// While it lives, an answer to an open that this thread sends names the file by which the kernel moves the data.
 class OpenAnswer {
  public:
   /// @param backing  null: none

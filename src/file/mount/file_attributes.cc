@@ -13,7 +13,7 @@ template <class Look>
 int FileAttributes::status(NodeId node, layout::FileStatus& status, Look look) {
   tree_.write_behind().settle(node);
   if (const int by = tree_.by_handle(node, look); by != ESTALE) return by;
-  // The name of the root never changes. A server that comes upon this mount asks for it during another call.
+  // The root's name never changes. A server that enters this mount asks for the root during another call.
   const ServedTree::KeptNames kept = node == kRootNode ? ServedTree::KeptNames() : tree_.keep_names();
   std::string path;
   return tree_.find(node, path, status);
@@ -54,7 +54,7 @@ int FileAttributes::change(NodeId node, const Changes& changes, const OpenFile* 
 
 int FileAttributes::set_mode(NodeId node, std::uint32_t mode) {
   const auto identity = tree_.nodes().identity(node);
-  // The server would change what it leads to.
+  // The server would change the target of the link.
   if (identity && S_ISLNK(identity->type)) return EOPNOTSUPP;
   return tree_.by_handle_or_name(
       node, [&](const OpenFile& open) { return open.file().use()->set_mode(open.file().handle(), mode); },
@@ -92,7 +92,7 @@ int FileAttributes::drop_set_id(NodeId node, const std::function<bool(gid_t)>& i
   const bool by_group = (file.st_mode & S_ISGID) != 0;
   if (by_group && ((file.st_mode & S_IXGRP) != 0 || !is_in_group(file.st_gid))) dropped |= S_ISGID;
   const int error = dropped == 0 ? 0 : set_mode(node, file.st_mode & 07777U & ~dropped);
-  // For a server that is neither root nor the owner the host's kernel does it.
+  // If the server is neither root nor the owner, the host's kernel removes the bits.
   return error == EPERM ? 0 : error;
 }
 

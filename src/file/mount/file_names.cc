@@ -12,7 +12,7 @@
 namespace wherry::file::mount {
 namespace {
 
-/// An inode number alone may be a later file's. Never 0.
+/// Identifies a file across daemons; an inode number alone could be reused. Never 0.
 std::uint64_t fingerprint_of(const Identity& file) {
   std::uint64_t made = 1;
   for (const std::uint64_t part :
@@ -42,7 +42,7 @@ int FileNames::look_up_kept(NodeId parent, std::string_view name, Entry& entry) 
   entry = tree_.refer(parent, name, status);
   if (!look.is_undisturbed()) return 0;
   entry.name_kept_for = tree_.kept_for(entry.node, status.mode);
-  // The call that looks the name up asks for the attributes next. Files that are open are asked for each time.
+  // The call that looks the name up asks for the attributes next. For open files the server is asked each time.
   const bool is_used = tree_.nodes().is_open(entry.node);
   entry.attributes_kept_for =
       is_used ? entry.name_kept_for : std::max<Nodes::Clock::duration>(entry.name_kept_for, kOfOneCall);
@@ -53,7 +53,7 @@ int FileNames::read_link(NodeId node, std::string& target) {
   const ServedTree::KeptNames kept = tree_.keep_names();
   const auto path = tree_.nodes().path(node);
   const int error = path ? tree_.hosts().any()->names().read_link(*path, target) : ESTALE;
-  return error == EINVAL ? ESTALE : ServedTree::stale_if_gone(error);  // EINVAL: another kind of file has the name now
+  return error == EINVAL ? ESTALE : ServedTree::stale_if_gone(error);  // EINVAL: another type of file has the name now
 }
 
 int FileNames::make_file(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry) {
@@ -72,7 +72,7 @@ int FileNames::make_file(NodeId parent, std::string_view name, std::uint32_t mod
   return error != 0 ? error : look_up_kept(parent, name, entry);
 }
 
-/// The kernel of the card serves what is opened: the host has the name, the owner and the mode.
+/// Makes a FIFO or socket. The card's kernel implements it; the host has only its name, owner and mode.
 int FileNames::make_node_kept(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry) {
   if (!S_ISFIFO(mode) && !S_ISSOCK(mode)) return EPERM;
   const auto path = tree_.nodes().path(parent, name);
@@ -136,8 +136,8 @@ int FileNames::remove(NodeId parent, std::string_view name, bool directory) {
   return error;
 }
 
-/// Of a repeated request: the first attempt has removed what is known by that name.
-/// @param removed  the fingerprint of what the first attempt was to remove; 0: not known
+/// For a repeated request: whether the first attempt has removed the file that is known by that name.
+/// @param removed  fingerprint of the file that the first attempt was to remove; 0: unknown
 bool FileNames::was_removed(NodeId parent, std::string_view name, const std::string& path, std::uint64_t removed) {
   layout::FileStatus status{};
   const int error = tree_.hosts().any()->names().status(path, false, status);
@@ -156,14 +156,14 @@ int FileNames::rename(NodeId parent, std::string_view name, NodeId new_parent, s
   if (!from || !to) return ENOENT;
   static_assert(layout::kFileRenameNoReplace == RENAME_NOREPLACE && layout::kFileRenameExchange == RENAME_EXCHANGE);
   if ((flags & RENAME_EXCHANGE) == 0) tree_.keep_open(new_parent, new_name);
-  // A daemon that is killed finds them by the name that they had.
+  // If this daemon is killed, the next one finds files by the names that they had.
   tree_.write_behind().settle_all();
   const auto known = tree_.nodes().identity(parent, name);
   const auto first =
       tree_.attempts().begin_rename(known ? known->inode : 0, {.flags = flags, .from = *from, .to = *to});
   const bool was_done = first && was_renamed(*from, *to, *first);
   const int error = was_done ? 0 : tree_.hosts().rename(*from, *to, flags);
-  // The first attempt may have come so far.
+  // Whether the first attempt has already recorded the rename.
   const bool is_noted = first && (!known || known->inode != *first);
   if (was_done) tree_.hosts().settle_rename(*from, *to, flags, !is_noted);
   if (error == 0 && !is_noted) tree_.nodes().rename(parent, name, new_parent, new_name, (flags & RENAME_EXCHANGE) != 0);
@@ -171,8 +171,8 @@ int FileNames::rename(NodeId parent, std::string_view name, NodeId new_parent, s
   return error;
 }
 
-/// Of a repeated request: the first attempt has done it.
-/// @param moved  the inode number of what is to be renamed
+/// For a repeated request: whether the first attempt has made the rename.
+/// @param moved  inode number of the file to be renamed
 bool FileNames::was_renamed(const std::string& from, const std::string& to, std::uint64_t moved) {
   layout::FileStatus there{};
   layout::FileStatus here{};

@@ -9,7 +9,7 @@
 
 namespace wherry::file::mount {
 
-/// Names of a mount's directories: looked up, made, and removed. Functions return 0 or an errno value. Threads: any.
+/// Looks up, makes and removes names in a mount's directories. Functions return 0 or an errno value. Thread-safe.
 /// Blocks as Host does.
 class FileNames {
  public:
@@ -18,13 +18,13 @@ class FileNames {
   int look_up(NodeId parent, std::string_view name, Entry& entry);
   int read_link(NodeId node, std::string& target);
 
-  /// A file, a FIFO or a socket, by the type in `mode`; EPERM for others.
+  /// Makes a file, a FIFO or a socket, by the type in `mode`; EPERM for others.
   int make_file(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
   int make_directory(NodeId parent, std::string_view name, std::uint32_t mode, Entry& entry);
   int symlink(NodeId parent, std::string_view name, std::string_view target, Entry& entry);
   int link(NodeId node, NodeId parent, std::string_view name, Entry& entry);
   int remove(NodeId parent, std::string_view name, bool directory);
-  /// `flags` as renameat2's.
+  /// `flags` of renameat2.
   int rename(NodeId parent, std::string_view name, NodeId new_parent, std::string_view new_name, unsigned flags);
 
  private:

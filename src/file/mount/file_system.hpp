@@ -14,11 +14,11 @@
 
 namespace wherry::file::mount {
 
-/// A host's files as the kernel asks for them: by node, not by name. Each call asks the server once or twice; nothing
-/// is kept but the names.
+/// A host's files as the kernel asks for them: by node, not by name. Most calls send one or two requests to the server.
+/// Only names are cached; writes to delegated files may be held back (WriteBehind).
 class FileSystem {
  public:
-  /// As ServedTree.
+  /// Connects as ServedTree does, and takes over what an earlier daemon left.
   FileSystem(const HostOptions& options, std::size_t connections, UniqueFd writes, const Keeping& keeping = {})
       : tree_(options, connections, std::move(writes), keeping),
         locks_(keeping),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls on nodes whose names other clients have given to other files meanwhile.
+// Calls on nodes whose names other clients have meanwhile given to other files.
 #include "file/mount/file_system.hpp"
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ struct FileSystemTest : testing::Test {
     std::ifstream file(served.root() / name);
     return {std::istreambuf_iterator<char>(file), {}};
   }
-  /// A node whose name another file has now.
+  /// A node whose name now leads to another file.
   NodeId replaced() {
     put("file", "old");
     const NodeId node = look_up(kRootNode, "file");
@@ -102,7 +102,7 @@ TEST_F(FileSystemTest, ANameThatLeadsNowhereAnyMoreIsStale) {
   expect_stale();
 }
 
-/// The leak sanitizer looks for what is left.
+/// Leaks are left to the leak sanitizer.
 TEST_F(FileSystemTest, ALinkWhoseNameAnotherFileHasIsStale) {
   std::filesystem::create_symlink("target", served.root() / "link");
   const NodeId node = look_up(kRootNode, "link");
@@ -126,7 +126,7 @@ TEST_F(FileSystemTest, DirectoriesThatAreOpenAtTheEndAreFreed) {
   EXPECT_EQ(listed.size(), 2U);
 }
 
-/// All names of the directory, by as many requests as the kernel makes with a buffer of this size.
+/// All names of the directory, by as many requests as the kernel sends with a buffer of this size.
 std::map<std::string, ListedEntry> list_all(FileSystem& system, NodeId node, std::size_t room) {
   OpenDirectory* directory = nullptr;
   EXPECT_EQ(system.directories().open(node, directory), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host is started again, and then the daemon is killed: a loss is told once.
+// The host is rebooted, then the daemon is killed: a loss is reported once.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -21,7 +21,7 @@ constexpr std::uint64_t kFirst = 1;
 
 class HostRuns : public testing::Test {
  protected:
-  /// In a process that ends as one that is killed: nothing is closed. Returns what `call` does.
+  /// Runs `call` in a process that ends like a killed one: nothing is closed. Returns the result of `call`.
   int in_next_daemon(const std::function<int(FileSystem&)>& call) {
     const std::uint64_t number = ++daemons_;
     const pid_t child = ::fork();
@@ -49,14 +49,14 @@ class HostRuns : public testing::Test {
   static int write(FileSystem& system, NodeId node, OpenFile& file) {
     return system.files().write(node, file, 0, as_data("text"), OpenFiles::Write::at_once).error;
   }
-  /// Finds the loss, which a later call tells of.
+  /// Detects the loss, which a later call reports.
   static int connect_only(FileSystem& system) {
     layout::FileStatus status{};
     const Hosts::File& file = system.files().find(kFirst)->file();
     return file.use()->status(file.handle(), status);
   }
   static int write_first(FileSystem& system) { return write(system, kFile, *system.files().find(kFirst)); }
-  /// As if the mount had been made under another run of the host's kernel, and all files opened then.
+  /// As if the mount had been made, and all files opened, during another boot of the host.
   void start_host_again() {
     KeptState state(memory_);
     const std::string text = state.load().text(layout::KeptWord::server);
@@ -113,7 +113,7 @@ TEST_F(HostRuns, FilesThatWereOpenedAfterwardsHaveLostNothing) {
   EXPECT_EQ(in_next_daemon([](FileSystem& system) { return make(system, "later"); }), 0);
   const auto write_later = [](FileSystem& system) {
     OpenFile& later = *system.files().find(kFirst + 1);
-    // The second one would tell of a loss that the first has found.
+    // The second write would report a loss that the first one has detected.
     return write(system, kFile + 1, later) + write(system, kFile + 1, later);
   };
   EXPECT_EQ(in_next_daemon(write_later), 0);

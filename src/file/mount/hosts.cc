@@ -18,20 +18,21 @@ Hosts::Hosts(const HostOptions& options, std::size_t count) : address_(options.a
   try {
     while (connections_.size() < count) connections_.push_back(std::make_unique<Connection>(more));
   } catch (const std::exception& error) {
-    // A server that serves no more clients: fewer calls at a time.
+    // The server accepts no more clients: fewer calls at a time.
     log::write(log::Level::warning,
-               "wherry mount: goes on with " + std::to_string(connections_.size()) + " connections: " + error.what());
+               "wherry mount: uses only " + std::to_string(connections_.size()) + " connections: " + error.what());
   }
 }
 
-/// Of those with as few calls the first one: calls that follow one another meet a server's thread that looks for them.
+/// Takes the first of the connections with the fewest calls. So successive calls meet a server's thread that still
+/// polls.
 Hosts::Use Hosts::any() {
   const auto load = [](const auto& connection) { return connection->calls.load(std::memory_order_relaxed); };
   return Use(**std::ranges::min_element(connections_, {}, load));
 }
 
-/// For a file, whose calls would wait for those of others on its connection. Those of files that are lent are few, and
-/// may be together.
+/// Chooses a connection for a file. Calls on the file wait for calls on other files of the connection. Lent files make
+/// few calls, so up to 64 of them count as one.
 Hosts::Connection& Hosts::for_file() {
   constexpr std::uint32_t kTogether = 64;
   const auto load = [together = lends() ? kTogether : 1](const auto& connection) {
@@ -52,7 +53,7 @@ Host::Opened Hosts::open(std::string_view name, std::uint32_t flags, std::uint32
   if (beside != nullptr) return by(beside->connection_);
   Connection& best = for_file();
   Host::Opened opened = by(best);
-  // Each is a client of its own to the server, which may have no file more for one of them.
+  // Each connection is a separate client of the server, and has its own limit of files.
   for (const auto& other : connections_) {
     if (opened.error != EMFILE) break;
     if (other.get() != &best) opened = by(*other);
@@ -74,7 +75,7 @@ void Hosts::settle_rename(std::string_view from, std::string_view to, std::uint3
   for (const auto& connection : connections_) connection->host.names().settle_rename(from, to, flags, is_made);
 }
 
-/// The other connections may open their files again meanwhile. The one that makes it renames its own.
+/// The other connections may reopen their files meanwhile. The connection that makes the rename renames its own files.
 int Hosts::rename(std::string_view from, std::string_view to, std::uint32_t flags) {
   announce_rename(from, to, flags);
   const Use use = any();
@@ -102,8 +103,8 @@ int Hosts::File::open_again(std::uint32_t flags, std::unique_ptr<File>& file, la
 
 Hosts::File::~File() {
   const Use use(connection_);
-  // Errors of a close were told by the flush before it.
-  if (use->close(handle_) != 0) log::write(log::Level::debug, "wherry mount: a file is closed with an error");
+  // The flush before it has reported errors of the close.
+  if (use->close(handle_) != 0) log::write(log::Level::debug, "wherry mount: closing a file at the server failed");
   connection_.files.fetch_sub(1, std::memory_order_relaxed);
 }
 

@@ -14,21 +14,21 @@
 
 namespace wherry::file::mount {
 
-/// Connections to one server. Calls of one connection go one after the other, so that each call takes the least busy
-/// one: a slow call holds up only the files that are open on its connection.
+/// Connections to one server. Calls on one connection are serialized, so each call takes the least busy connection. A
+/// slow call delays only the files that are open on its connection.
 ///
-/// Threads: any. Blocks as Host does.
+/// Thread-safe. Blocks as Host does.
 class Hosts {
  private:
   struct Connection {
     explicit Connection(HostOptions options) : host(std::move(options)) {}
     Host host;
-    std::atomic<std::uint32_t> calls{0};  ///< under way
-    std::atomic<std::uint32_t> files{0};  ///< open
+    std::atomic<std::uint32_t> calls{0};  ///< calls in progress
+    std::atomic<std::uint32_t> files{0};  ///< open files
   };
 
  public:
-  /// Counts as a call of a connection while it lives.
+  /// Counts as a call on a connection while it lives.
   class Use {
    public:
     explicit Use(Connection& connection) : connection_(&connection) {
@@ -44,7 +44,7 @@ class Hosts {
     Connection* connection_;
   };
 
-  /// A handle of the server's, closed at the end.
+  /// An open file at the server. The destructor closes it.
   class File {
    public:
     File(Connection& connection, Host::Handle handle) : connection_(connection), handle_(handle) {
@@ -55,11 +55,11 @@ class Hosts {
     ~File();
     [[nodiscard]] Use use() const { return Use(connection_); }
     [[nodiscard]] Host::Handle handle() const { return handle_; }
-    /// Whether both are of one connection: only then does a request name both.
+    /// Whether both files are on one connection: only then can one request name both.
     [[nodiscard]] bool is_beside(const File& other) const { return &connection_ == &other.connection_; }
     /// As Host::open_again, on the same connection. Returns 0 or an errno value.
     int open_again(std::uint32_t flags, std::unique_ptr<File>& file, layout::FileStatus& status) const;
-    /// As HostLocks::open, on the same connection. Null, and an errno value, where that fails.
+    /// As HostLocks::open, on the same connection. On failure null, and an errno value.
     [[nodiscard]] std::unique_ptr<File> open_locks(std::uint32_t flags, std::shared_ptr<HeldLocks> held,
                                                    int& error) const;
 
@@ -69,22 +69,22 @@ class Hosts {
     Host::Handle handle_;
   };
 
-  /// Connects `count` times. Throws Error where not even one connection is made.
+  /// Makes `count` connections, or fewer if the server refuses some. Throws Error if the first one fails.
   Hosts(const HostOptions& options, std::size_t count);
 
-  /// Of the server.
+  /// The server's address.
   [[nodiscard]] const std::string& address() const { return address_; }
 
   /// For a call that takes a path.
   [[nodiscard]] Use any();
   /// As Host::open. The file stays on one connection.
-  /// @param beside  a file whose connection it is to be; null: any
+  /// @param beside  a file whose connection is to be used; null: any connection
   Host::Opened open(std::string_view name, std::uint32_t flags, std::uint32_t mode, std::unique_ptr<File>& file,
                     const File* beside = nullptr);
   /// As Host::resume.
   std::unique_ptr<File> resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same, bool lost,
                                UniqueFd kept, const std::optional<HostRun>& run);
-  /// As of HostLink, on all connections.
+  /// As in HostLink, on all connections.
   void announce_rename(std::string_view from, std::string_view to, std::uint32_t flags);
   void settle_rename(std::string_view from, std::string_view to, std::uint32_t flags, bool is_made);
   int rename(std::string_view from, std::string_view to, std::uint32_t flags);

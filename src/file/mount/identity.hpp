@@ -7,11 +7,11 @@
 
 namespace wherry::file::mount {
 
-/// As the kernel names a file of the mount: never used again for another file.
+/// The kernel's number for a file of the mount. Never reused for another file.
 using NodeId = std::uint64_t;
 inline constexpr NodeId kRootNode = 1;
 
-/// Which file of the server a node is. An inode number that is used again has another time of birth.
+/// Identifies a file of the server. A reused inode number has another time of birth.
 struct Identity {
   std::uint64_t device = 0;
   std::uint64_t inode = 0;

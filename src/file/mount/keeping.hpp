@@ -6,11 +6,11 @@
 
 namespace wherry::file::mount {
 
-/// What a mount leaves to the next daemon, and what an earlier one has left. All live as long as the mount, but for
-/// `left`, which is looked at when the mount is made.
+/// What a mount leaves to the next daemon, and what an earlier one has left. All objects live as long as the mount,
+/// except `left`, which is read only while the mount is made.
 struct Keeping {
   KeptState* state = nullptr;              ///< null: nothing is kept
-  KeptDescriptors* descriptors = nullptr;  ///< the same
+  KeptDescriptors* descriptors = nullptr;  ///< null: nothing is kept
   const KeptSnapshot* left = nullptr;      ///< null: there was no earlier daemon
 };
 

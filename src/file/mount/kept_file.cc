@@ -12,7 +12,7 @@
 namespace wherry::file::mount {
 namespace {
 
-/// The parts without their first `skip` bytes.
+/// `parts` without the first `skip` bytes.
 std::vector<iovec> parts_from(const std::vector<iovec>& parts, std::size_t skip) {
   std::vector<iovec> rest;
   for (const iovec& part : parts) {
@@ -28,7 +28,7 @@ std::vector<iovec> parts_from(const std::vector<iovec>& parts, std::size_t skip)
 
 bool KeptFile::ask(std::uint64_t client, const Identity& identity, const std::string& name) {
   const std::lock_guard turn(writing_);
-  // Another call has given it back already: this is found no more.
+  // Another call has already given it back.
   if (over_) return false;
   {
     const std::lock_guard lock(mutex_);
@@ -49,21 +49,21 @@ bool KeptFile::ask(std::uint64_t client, const Identity& identity, const std::st
   room_ = room;
   end_ = status.size;
   group_ = status.group;
-  // Each write would have to look at the bits first.
+  // With these bits each write would have to check them first.
   const bool may_be_held = !recalled_ && (status.mode & (S_ISUID | S_ISGID)) == 0;
   // Another call may have begun to give it back.
   if (state_ == State::asking) state_ = may_be_held ? State::held : State::ending;
   return state_ == State::held;
 }
 
-/// With the lock. `done`: it may.
+/// Requires the lock. `done`: writes may be kept.
 KeptFile::Why KeptFile::may_keep() const {
   if (recalled_) return Why::over;
   if (state_ == State::renewing) return Why::no_room;
   return state_ == State::held ? Why::done : Why::over;
 }
 
-/// At the end. False: there is no memory for it.
+/// Adds an empty record at the end. False: no memory.
 bool KeptFile::make_room_for_record() {
   try {
     records_.emplace_back();
@@ -97,7 +97,7 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
   return kept;
 }
 
-/// In one record, so that a daemon that is killed leaves all of it or nothing.
+/// Uses one record, so that a killed daemon leaves all of the append or nothing.
 KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& by,
                                 const std::function<void(std::uint64_t)>& begin) {
   const std::lock_guard lock(mutex_);
@@ -119,7 +119,7 @@ KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& b
   return kept;
 }
 
-/// False: there is no room.
+/// False: no room.
 bool KeptFile::add_record(std::uint64_t offset, std::span<const std::byte> from) {
   if (!make_room_for_record()) return false;
   const auto record = buffer_.add(*number_, offset, from);
@@ -131,7 +131,7 @@ bool KeptFile::add_record(std::uint64_t offset, std::span<const std::byte> from)
   return record.has_value();
 }
 
-/// Once for each process: the groups of one that changes them are those that it had.
+/// Computed once per process: if a process changes its groups, the old ones count.
 std::uint32_t KeptFile::drops_by(const Writer& by) {
   if (by.is_root()) return 0;
   if (by == last_writer_) return last_drops_;
@@ -140,7 +140,7 @@ std::uint32_t KeptFile::drops_by(const Writer& by) {
   return last_drops_;
 }
 
-/// Before its write is kept: the next daemon drops the bits, too.
+/// Call it before the write is kept, so that the next daemon drops the bits, too.
 void KeptFile::note_writer(const Writer& by) {
   const std::uint32_t drops = drops_by(by);
   if ((drops & ~drops_) == 0) return;
@@ -156,7 +156,7 @@ void KeptFile::count(Kept& kept) {
   room_ -= kept.bytes;
 }
 
-/// What follows one another in the file.
+/// The first records that are contiguous in the file.
 KeptFile::Batch KeptFile::next_batch() {
   Batch batch;
   const std::lock_guard lock(mutex_);
@@ -198,8 +198,8 @@ void KeptFile::write_all() {
   while (!is_written() && write_batch()) continue;
 }
 
-/// An error is noted, and what is known of the file, before the records go: a daemon may be killed at any instruction,
-/// and the next one compares the file with that.
+/// Records an error, and the state of the server's file, before it removes the records. The daemon may be killed at any
+/// instruction, and the next one compares the file with that state.
 bool KeptFile::write_batch() {
   const Batch batch = next_batch();
   if (batch.records == 0) return false;
@@ -248,8 +248,8 @@ int KeptFile::send(const Batch& batch) {
   return 0;
 }
 
-/// After requests whose answers do not tell the time of modification, and that leave set-user-ID bits. The next daemon
-/// would take what they have written for a change by others. Without an answer it does.
+/// For requests whose answers lack the modification time, and which leave set-user-ID bits. Without this the next
+/// daemon would consider these writes to be changes by others. So it does if the server does not answer.
 void KeptFile::note_status(std::uint32_t drops) {
   layout::FileStatus now{};
   const Hosts::Use host = file_.file().use();
@@ -259,7 +259,7 @@ void KeptFile::note_status(std::uint32_t drops) {
   drop_set_id_bits(*host.operator->(), file_.file().handle(), now.mode, drops);
 }
 
-/// Others may append meanwhile: what is kept of appends follows what they have appended, and does not replace it.
+/// Other processes may append meanwhile: kept appends go after their data, and do not replace it.
 Result KeptFile::send_undelegated(std::uint64_t offset, std::span<const iovec> parts) {
   const Hosts::Use host = file_.file().use();
   const Host::Handle handle = file_.file().handle();
@@ -272,8 +272,8 @@ Result KeptFile::send_undelegated(std::uint64_t offset, std::span<const iovec> p
   return host->append_again(handle, offset, data);
 }
 
-/// The server was started again, and does not know of the delegation. What is kept is written only over what was there,
-/// or over the beginning of the same request, which was on its way at that moment.
+/// The server was restarted, and does not know of the delegation. Kept data is written only if the file is unchanged,
+/// or has only the beginning of the request that was in progress.
 int KeptFile::check_unchanged(const Batch& batch, bool begun) {
   layout::FileStatus now{};
   if (const int error = file_.file().use()->status(file_.file().handle(), now); error != 0) return error;
@@ -290,7 +290,7 @@ void KeptFile::fail(int error) {
   state_ = State::ending;
 }
 
-/// The file may be delegated anew, if the server was started again: then it is as the answer says.
+/// A restarted server may delegate the file anew: then its state is that of the answer.
 void KeptFile::renew(std::uint64_t client, std::uint64_t wanted) {
   const std::lock_guard turn(writing_);
   {

@@ -19,32 +19,32 @@
 
 namespace wherry::file::mount {
 
-/// An open file that is delegated to this mount for writing, and what is kept of writes to it. Records are written in
-/// the order in which they were kept.
+/// An open file that is delegated to this mount for writing, and its held-back writes. Records are written to the
+/// server in the order in which they were kept.
 ///
-/// States, and what leads from one to the next:
+/// States, and the function that causes each transition:
 ///
 ///   asking   -> held      ask: the server delegates the file
-///   asking   -> ending    ask: it does not
-///   held     -> renewing  renew: more than there was room for is to be kept
-///   renewing -> held      renew: the server has granted that
+///   asking   -> ending    ask: the server does not
+///   held     -> renewing  renew: more bytes are to be kept than the server has granted
+///   renewing -> held      renew: the server has granted them
 ///   renewing -> ending    renew: it has not
-///   any      -> ending    give_back begins; a request has failed; the server does not know of the delegation any more
-///   ending   -> over      give_back: all is written, or has failed, and the file is given back
+///   any      -> ending    give_back begins; a request has failed; the server has lost the delegation
+///   ending   -> over      give_back: everything is written, or has failed, and the file is given back
 ///
-/// Writes are kept while it is held and was not recalled: what is kept later could come too late.
+/// Writes are kept only while the file is held and not recalled. A write kept later could reach the server too late.
 ///
-/// Threads: any. Calls that write to the server block as Host does, and go one after the other.
+/// Thread-safe. Calls that write to the server block as Host does, and are serialized.
 class KeptFile {
  public:
   using Clock = std::chrono::steady_clock;
   using FileIdentity = layout::FileIdentity;
   static constexpr std::size_t kMostSent = std::size_t{1} << 20;    ///< bytes of one request to the server
-  static constexpr std::size_t kSentFrom = std::size_t{256} << 10;  ///< bytes kept at which writing them begins
-  static constexpr std::chrono::milliseconds kKeptFor{50};          ///< age at which it begins with fewer
+  static constexpr std::size_t kSentFrom = std::size_t{256} << 10;  ///< writing begins once this many bytes are kept
+  static constexpr std::chrono::milliseconds kKeptFor{50};          ///< writing begins at this age with fewer bytes
 
-  /// @param file  stays until `give_back` has returned
-  /// @param most  bytes that may be kept of it
+  /// @param file  must live until `give_back` has returned
+  /// @param most  limit of bytes kept of it
   KeptFile(WriteBuffer& buffer, const Nodes& nodes, NodeId node, OpenFile& file, std::size_t most)
       : buffer_(buffer), nodes_(nodes), node_(node), file_(file), most_(most) {}
   KeptFile(const KeptFile&) = delete;
@@ -54,42 +54,42 @@ class KeptFile {
   [[nodiscard]] NodeId node() const { return node_; }
   [[nodiscard]] const OpenFile& file() const { return file_; }
 
-  /// Once. False: nothing is to be kept.
+  /// Asks the server for the delegation; once. False: no writes can be kept.
   bool ask(std::uint64_t client, const Identity& identity, const std::string& name);
   enum class Why : std::uint8_t {
     done,
-    full,     ///< of the memory, or of what may be kept of this file
-    no_room,  ///< that the server has granted; or this is being renewed
-    over      ///< nothing more is kept
+    full,     ///< the memory, or this file's share of it, is full
+    no_room,  ///< more than the server has granted, or the grant is being renewed
+    over      ///< no more writes are kept
   };
   struct Kept {
     std::size_t bytes = 0;
     Why why = Why::done;
-    bool wakes = false;  ///< from now on there is something to write, or enough
+    bool wakes = false;  ///< the thread must wake: there are the first bytes to write, or enough of them
   };
-  /// Keeps as much as it can.
+  /// Keeps as many bytes as possible.
   Kept keep(std::uint64_t offset, std::span<const std::byte> from, const Writer& by = {});
-  /// Keeps an append, all of it or nothing. Others cannot append while the file is delegated.
+  /// Keeps an append, all of it or nothing. Other processes cannot append while the file is delegated.
   /// @param from  at most kMostAppended bytes
-  /// @param begin  called before, with the end of the file
+  /// @param begin  called first, with the end of the file
   static constexpr std::size_t kMostAppended = WriteBuffer::kPiece;
   Kept append(std::span<const std::byte> from, const Writer& by, const std::function<void(std::uint64_t)>& begin);
-  /// Writes what is kept, and asks whether more may be. Nothing is kept meanwhile.
-  /// @param wanted  bytes. Does nothing if another call has renewed in the meantime and left room for them
+  /// Writes everything kept, and asks the server for more room. Nothing is kept meanwhile.
+  /// @param wanted  bytes needed. Does nothing if another call has already made room for them
   void renew(std::uint64_t client, std::uint64_t wanted);
-  /// One request. False: nothing is kept.
+  /// Writes one batch, of at most kMostSent bytes. False: nothing is kept.
   bool write_some();
-  /// All that was kept before.
+  /// Writes everything kept before this call.
   void write_all();
-  /// Writes all, and ends the delegation.
-  /// @param closes  the server's handle is closed next, which ends it too
+  /// Writes everything, and ends the delegation.
+  /// @param closes  the caller closes the server's handle next, which ends the delegation too
   void give_back(bool closes);
 
-  /// Others want it. Returns whether it is this file.
+  /// Records a recall. Returns whether it is for this file.
   bool recall(const FileIdentity& file);
   void recall();
   void rename(const std::string& name);
-  /// When there is something to do about it: to give it back if it was recalled, otherwise `write_some`.
+  /// When the thread has something to do: `give_back` if the file was recalled, otherwise `write_some`.
   [[nodiscard]] Clock::time_point due() const;
   [[nodiscard]] bool is_recalled() const;
   [[nodiscard]] bool is_held() const;
@@ -105,7 +105,7 @@ class KeptFile {
   };
   struct Record {
     WriteBuffer::RecordNumber number{};
-    Clock::time_point kept_at{};  ///< its first byte
+    Clock::time_point kept_at{};  ///< time of its first byte
   };
   [[nodiscard]] Why may_keep() const;
   bool make_room_for_record();
@@ -128,10 +128,10 @@ class KeptFile {
   const std::size_t most_;
 
   std::mutex writing_;  ///< held during requests to the server; taken before `mutex_`
-  // By writing_:
-  bool is_delegated_ = false;   ///< as far as is known
+  // Guarded by writing_:
+  bool is_delegated_ = false;   ///< as far as known
   std::uint64_t size_ = 0;      ///< of the server's file
-  std::uint64_t modified_ = 0;  ///< when it was written to last
+  std::uint64_t modified_ = 0;  ///< time of the last write to the server's file
   bool over_ = false;
 
   mutable std::mutex mutex_;
@@ -142,15 +142,15 @@ class KeptFile {
   std::deque<Record> records_{};
   bool is_open_ended_ = false;  ///< the last record is not being sent, and may grow
   std::size_t bytes_ = 0;
-  std::uint64_t kept_ = 0;     ///< bytes so far
-  std::uint64_t written_ = 0;  ///< of them
+  std::uint64_t kept_ = 0;     ///< total bytes kept so far
+  std::uint64_t written_ = 0;  ///< of these, bytes written
   std::uint64_t room_ = 0;
-  std::uint64_t end_ = 0;         ///< of the file with what is kept, while that is held
-  gid_t group_ = 0;               ///< of the file
-  std::uint32_t drops_ = 0;       ///< what records that are kept do to set-user-ID bits: kFileWriteBy...
-  std::uint32_t sent_drops_ = 0;  ///< the same of records that are being sent
+  std::uint64_t end_ = 0;         ///< end of the file including kept bytes, while held
+  gid_t group_ = 0;               ///< group of the file
+  std::uint32_t drops_ = 0;       ///< which set-user-ID and set-group-ID bits the kept records drop: kFileWriteBy...
+  std::uint32_t sent_drops_ = 0;  ///< the same for records being sent
   Writer last_writer_{};
-  std::uint32_t last_drops_ = 0;  ///< of that one
+  std::uint32_t last_drops_ = 0;  ///< of last_writer_
 };
 
 }  // namespace wherry::file::mount

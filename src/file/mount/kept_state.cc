@@ -30,7 +30,7 @@ using layout::KeptStart;
 using layout::KeptWord;
 
 constexpr std::size_t kBytes = layout::kKeptPage + 2 * layout::kKeptHalf;
-/// A log is written anew when it has twice the length that it had then, and not below this.
+/// A log is rewritten when it has doubled since the last time, but not below this size.
 constexpr std::uint64_t kLeastLog = std::uint64_t{1} << 20;
 
 constexpr std::size_t rounded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
@@ -171,7 +171,7 @@ KeptState::KeptState(const UniqueFd& memory) : memory_(memory.get()) {
   if (start_->version == 0) start_->version = layout::kKeptVersion;
   if (start_->version != layout::kKeptVersion) {
     ::munmap(start_, kBytes);
-    throw Error(ENOSPC, "go on with", "a mount of very many files", "mount it again");
+    throw Error(ENOSPC, "take over", "a mount whose state log is full", "unmount it, and mount it again");
   }
   // KEPT acquire: the whole half.
   half_ = std::atomic_ref(start_->half).load(std::memory_order_acquire) & 1U;
@@ -197,7 +197,7 @@ KeptSnapshot KeptState::load() const {
   return snapshot;
 }
 
-/// Where a record of that many bytes goes. Null: nothing is kept any more.
+/// Returns the place for a record of `bytes`. Null: nothing is kept any more.
 std::byte* KeptState::make_room(std::size_t bytes) {
   if (rounded(bytes) > layout::kKeptHalf - used_) start_->version = layout::kKeptFull;
   if (start_->version == layout::kKeptFull) return nullptr;
@@ -211,7 +211,7 @@ void KeptState::commit() {
   std::atomic_ref(start_->used[half_]).store(used_, std::memory_order_release);
 }
 
-/// Without memory to do so the old log goes on.
+/// If memory is short, the old log continues.
 void KeptState::write_anew() noexcept {
   const std::uint32_t half_before = half_;
   const std::uint64_t used_before = used_;

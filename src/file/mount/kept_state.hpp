@@ -22,7 +22,7 @@
 
 namespace wherry::file::mount {
 
-/// What a daemon that was killed has left.
+/// The state that a killed daemon has left.
 struct KeptSnapshot {
   struct Node {
     Identity identity{};
@@ -30,7 +30,7 @@ struct KeptSnapshot {
   };
   struct Name {
     NodeId node = 0;
-    std::uint64_t order = 0;  ///< of later names it is higher
+    std::uint64_t order = 0;  ///< higher for later names
   };
 
   std::unordered_map<NodeId, Node> nodes{};
@@ -50,12 +50,12 @@ struct KeptSnapshot {
   std::map<std::uint64_t, Locker> lockers{};
   std::map<std::uint64_t, Renaming> renaming{};              ///< by the kernel's request
   std::unordered_map<std::uint64_t, std::uint64_t> begun{};  ///< by the kernel's request
-  std::map<layout::KeptWord, std::uint64_t> numbers{};       ///< of words that count by themselves
+  std::map<layout::KeptWord, std::uint64_t> numbers{};       ///< values of words without a key
   std::map<layout::KeptWord, std::string> texts{};
 
   [[nodiscard]] std::uint64_t number(layout::KeptWord word) const;
   [[nodiscard]] std::string text(layout::KeptWord word) const;
-  /// Names with their directories, the oldest first.
+  /// Calls `call` for each name and its directory, the oldest name first.
   void for_each_name(const std::function<void(NodeId parent, const std::string& text, NodeId node)>& call) const;
 
  private:
@@ -65,13 +65,13 @@ struct KeptSnapshot {
   std::uint64_t last_order_ = 0;
 };
 
-/// A log of what the kernel knows of a mount, in memory that outlives this process. The next daemon goes on with it.
+/// A log of what the kernel knows of a mount, in memory that outlives this process. The next daemon continues it.
 ///
-/// Threads: any. Nothing blocks but for the time in which a log that has grown is written anew.
+/// Thread-safe. Blocks only while a log that has grown is rewritten.
 class KeptState {
  public:
-  /// @param memory  of `make_memory`: of this daemon, or of one that was killed
   /// Throws Error.
+  /// @param memory  from `make_memory`, of this daemon or of a killed one
   explicit KeptState(const UniqueFd& memory);
   KeptState(const KeptState&) = delete;
   KeptState& operator=(const KeptState&) = delete;
@@ -82,7 +82,7 @@ class KeptState {
 
   [[nodiscard]] KeptSnapshot load() const;
 
-  /// What it adds counts from its end on, all of it or nothing.
+  /// Adds records atomically: all of them become valid at its end, or none.
   class Batch {
    public:
     /// @param state  null: nothing is kept
@@ -124,7 +124,7 @@ class KeptState {
   int memory_ = -1;
   layout::KeptStart* start_ = nullptr;
   std::uint32_t half_ = 0;
-  std::uint64_t used_ = 0;  ///< also of what is not committed
+  std::uint64_t used_ = 0;  ///< includes uncommitted records
   std::uint64_t rewrite_at_ = 0;
 };
 

@@ -171,7 +171,7 @@ TEST_F(KeptStateTest, AnErrorIsToldAgainIfTheDaemonIsKilledBeforeItsAnswer) {
   EXPECT_EQ(left(), static_cast<std::uint32_t>(EIO)) << "one that came meanwhile";
 }
 
-/// A file that is renamed to and fro has one of two names, at whatever instruction the process is killed.
+/// A file that is renamed back and forth has one of two names, at whatever instruction the process is killed.
 TEST_F(KeptStateTest, AKillAtAnyInstructionLeavesAWholeState) {
   constexpr int kKills = 10;
   for (int kill = 0; kill < kKills; ++kill) {

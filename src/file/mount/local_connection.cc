@@ -23,8 +23,8 @@ namespace {
 using layout::FileAnswer;
 using layout::FileCall;
 
-/// What a process may do to files: users, groups, capabilities, the user namespace in which they count, and what a
-/// security module calls it.
+/// The rights of a process to files: users, groups, capabilities, their user namespace, seccomp, and the label of a
+/// security module.
 std::string rights_of(const std::string& process) {
   static constexpr std::array<std::string_view, 5> kKinds{"Uid:", "Gid:", "Groups:", "CapEff:", "Seccomp:"};
   std::string rights;
@@ -74,7 +74,7 @@ std::unique_ptr<HostConnection> LocalConnection::instead_of(std::unique_ptr<Stre
   UniqueFd directory = lent_directory(*stream);
   UniqueFd own = LentFile::process(::getpid());
   if (!directory.valid() || !own.valid() || !has_own_rights(stream->process())) return stream;
-  // Where a sandbox keeps this process from what Tree needs the server goes on.
+  // If a sandbox forbids what Tree needs, the server serves the requests.
   Tree tree(std::move(directory));
   if (!tree.open(".", O_RDONLY | O_DIRECTORY, 0).valid()) return stream;
   return std::unique_ptr<HostConnection>(
@@ -110,7 +110,7 @@ bool LocalConnection::send(layout::FileRequest request, std::string_view name, s
   request_.header = request;
   request_.name = name;
   request_.second = second;
-  // A read is done into the buffers of its answer.
+  // A read is made later, into the buffers of its answer.
   if (static_cast<FileCall>(request.call) != FileCall::read) outcome_ = perform(data, data_bytes);
   return true;
 }

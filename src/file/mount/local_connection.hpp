@@ -14,25 +14,25 @@
 
 namespace wherry::file::mount {
 
-/// Serves requests in the thread that sends them, by the server's own code and on the server's own directory: a request
-/// to a process of the same kernel with the same rights costs two switches of the processor, this one none. While the
-/// server's process lives; then it has ended, as a stream has.
+/// Serves requests in the thread that sends them, with the server's code on the server's own directory. For a process
+/// of the same kernel with the same rights. A request to the server's process costs two context switches, this one
+/// none. It ends when the server's process ends, as a stream does.
 ///
-/// What the server alone can do, which is to delegate files, is refused.
+/// Refuses to delegate files, which only the server can do.
 class LocalConnection final : public HostConnection {
  public:
-  /// What all connections of a mount have in common.
+  /// Shared by all connections of a mount.
   struct Shared {
     HandleBudget budget = HandleBudget::of_process();
-    file::Delegations delegations{budget, false, {}, {}};  ///< none
+    file::Delegations delegations{budget, false, {}, {}};  ///< grants none
   };
 
-  /// The stream if the server does not lend its directory, or has other rights than this process. The server sees that
-  /// it stays connected.
+  /// Returns a LocalConnection, which keeps the stream, so that the server still sees a connected client. Returns the
+  /// stream itself if the server does not lend its directory, or has other rights than this process.
   static std::unique_ptr<HostConnection> instead_of(std::unique_ptr<StreamConnection> stream, Shared& shared);
 
   [[nodiscard]] const layout::FileHello& server() const override { return stream_->server(); }
-  /// This process.
+  /// A pidfd of this process.
   [[nodiscard]] int lender() const override { return own_.get(); }
   [[nodiscard]] std::uint64_t adopt(int descriptor, bool appends) override;
   [[nodiscard]] bool may_have_done() const override { return false; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done here has the results that the server has.
+// A LocalConnection has the same results as the server.
 #include "file/mount/local_connection.hpp"
 
 #include <fcntl.h>
@@ -55,7 +55,7 @@ struct Word {
   std::string text;
 };
 
-/// Calls of a host with their results.
+/// Calls of a host, with their results.
 struct Notes {
   void operator()(const char* call, std::initializer_list<Word> words) {
     all.emplace_back(call);
@@ -147,7 +147,7 @@ void call_for_locks(Host& host, Notes& note) {
   note("remove", {host.names().remove("file"), host.names().remove("file")});
 }
 
-/// In a directory that is empty at first and in the end.
+/// Runs in a directory that is empty before and after.
 std::vector<std::string> results(Host& host) {
   Notes note;
   call_with_data(host, note);

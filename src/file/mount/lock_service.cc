@@ -8,7 +8,8 @@ namespace wherry::file::mount {
 
 namespace {
 
-/// Of this thread alone. Where that is not permitted it goes on with those of the process.
+/// Closes this thread's other descriptors, after giving it a descriptor table of its own. Does nothing if not
+/// permitted.
 void keep_only(int descriptor) {
   if (::unshare(CLONE_FILES) != 0) return;
   const auto number = static_cast<unsigned>(descriptor);

@@ -8,16 +8,16 @@
 
 namespace wherry::file::mount {
 
-/// The locks of a mount, the programs that wait for them, and those that are to be told of one. What is given up wakes
-/// the waits for that file. Functions and threads as of Locks and LockWaits.
+/// The locks of a mount, the waits for locks, and granted locks that are not reported yet. Giving up a lock wakes
+/// the waits for its file. Functions and threads as in Locks and LockWaits.
 class LockService {
  public:
   explicit LockService(const Keeping& keeping = {}) : locks_(keeping) {}
   [[nodiscard]] Locks& locks() { return locks_; }
   /// Starts the threads. Throws std::system_error.
-  /// @param device  the kernel's
+  /// @param device  the kernel's device
   void start(int device);
-  /// Answers what waits. Calls go on without waits.
+  /// Answers all waiting programs. Later calls do not wait.
   void stop();
 
   int set(NodeId node, const OpenFile& by, const LockRequest& wanted);
@@ -26,9 +26,10 @@ class LockService {
   void release(NodeId node, const OpenFile& by);
 
   [[nodiscard]] LockWaits& waits() { return waits_; }
-  /// Locks that are there, and of which the program is told once the kernel has dropped what it keeps of the file. If
-  /// the daemon is killed meanwhile the thread may wait in the kernel until the next one has answered a read. So it has
-  /// no descriptor but the device, or the server would take this process to be alive, and keep the next one waiting.
+  /// Granted locks, reported to the program only after the kernel has dropped its cached pages of the file. If the
+  /// daemon is killed meanwhile, this thread may wait in the kernel until the next daemon has answered a read.
+  /// Therefore the thread has no descriptor but the device. Otherwise the server would consider this process alive, and
+  /// not serve the next one.
   [[nodiscard]] LockWaits& grants() { return grants_; }
 
  private:

@@ -15,12 +15,12 @@ using namespace std::chrono_literals;
 
 constexpr auto kFirstLockPause = 1ms;
 constexpr auto kLongestLockPause = 50ms;
-/// The longest pause grows by this with each wait: together they send at most a thousand requests a second.
+/// With many waits the longest pause grows by this for each: together they send at most 1000 requests per second.
 constexpr auto kLockPauseOfEach = 1ms;
 
 }  // namespace
 
-/// False: it is answered already. True, and `tried`: `adding_` counts it.
+/// False: it is answered already. True, and `tried`: `adding_` includes it.
 bool LockWaits::enter(Entries& made) {
   std::unique_lock lock(mutex_);
   if (stopping_) {
@@ -65,7 +65,7 @@ LockWaits::Prepared LockWaits::prepare(Wait wait) {
 
 void LockWaits::hand_over(Prepared wait) noexcept { enter(wait.entry_); }
 
-/// After an attempt.
+/// Call after each attempt.
 void LockWaits::finish(Entries::iterator entry, int error) {
   std::unique_lock lock(mutex_);
   entry->tried = false;
@@ -87,15 +87,15 @@ void LockWaits::finish(Entries::iterator entry, int error) {
   answer(std::move(done), error);
 }
 
-/// A call that does not wait has no EINTR.
+/// A call that does not wait must not return EINTR.
 int LockWaits::interrupt_error_of(const Entry& entry) { return entry.wait.most_attempts == 0 ? EINTR : EAGAIN; }
 
 void LockWaits::answer(Entries entries, int error) {
   for (Entry& entry : entries) entry.wait.answer(error);
 }
 
-/// The one that is due first, so that a file whose waits are always due holds up no other. Of equal ones the one that
-/// waits longest.
+/// The wait that is due first, so that a file whose waits are always due delays no other. Of equal ones, the longest
+/// waiting.
 LockWaits::Entries::iterator LockWaits::next() {
   auto best = entries_.end();
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
@@ -157,7 +157,7 @@ void LockWaits::hurry(NodeId node) {
   if (!entries_.empty()) changed_.notify_all();
 }
 
-/// Those that `add` still has in use are answered by it. It does not block, so that the wait for it is a short one.
+/// Entries that `add` still uses are answered by `add`. It does not block, so this waits only briefly for it.
 void LockWaits::stop() {
   std::unique_lock lock(mutex_);
   stopping_ = true;

@@ -13,27 +13,27 @@
 
 namespace wherry::file::mount {
 
-/// Locks that programs wait for. A thread of its own tries them again and again, so that a wait takes none of the
-/// threads that serve the mount. A lock that was given up in this mount has those of its file tried at once. Of
-/// other locks no message comes, so pauses grow to 50 ms, and beyond 50 waits by 1 ms for each.
+/// Locks that programs wait for. A separate thread retries them, so that waits do not occupy the threads that serve the
+/// mount. When a lock is given up in this mount, the waits for its file are retried at once. Nothing announces other
+/// locks, so the pauses grow to 50 ms, and with more than 50 waits to 1 ms for each.
 ///
-/// States of a wait, and what leads from one to the next:
+/// States of a wait, and the function that causes each transition:
 ///
 ///   tried  -> idle      finish: EAGAIN
-///   tried  -> answered  finish: a result, EAGAIN after the last attempt, or what `interrupt` or `stop`, which came
-///                       meanwhile, answer
+///   tried  -> answered  finish: a result; EAGAIN after the last attempt; or the error of an `interrupt` or `stop` that
+///                       came meanwhile
 ///   idle   -> tried     run: its pause is over
 ///   idle   -> answered  interrupt: EINTR, or EAGAIN if attempts are limited; stop: EIO
 ///
-/// Threads: any. Nothing but `stop` blocks.
+/// Thread-safe. Only `stop` blocks.
 class LockWaits {
  public:
   struct Wait {
-    const void* id = nullptr;  ///< for `interrupt`; null: cannot be interrupted
+    const void* id = nullptr;  ///< for `interrupt`; null: not interruptible
     NodeId node = 0;
-    std::function<int()> attempt{};     ///< an errno value, EAGAIN: not yet; may block as Host does
+    std::function<int()> attempt{};     ///< returns an errno value, EAGAIN to retry; may block as Host does
     std::function<void(int)> answer{};  ///< called once, with no lock held
-    int most_attempts = 0;              ///< 0: any number
+    int most_attempts = 0;              ///< 0: unlimited
   };
 
  private:
@@ -45,12 +45,12 @@ class LockWaits {
     Clock::duration pause{};
     bool tried = true;
     bool interrupted = false;
-    bool hurried = false;  ///< during the attempt
+    bool hurried = false;  ///< set by `hurry` during the attempt
   };
   using Entries = std::list<Entry>;
 
  public:
-  /// A wait that has all the memory it takes.
+  /// A wait for which all memory is allocated.
   class Prepared {
    private:
     friend class LockWaits;
@@ -62,20 +62,21 @@ class LockWaits {
   LockWaits& operator=(const LockWaits&) = delete;
   ~LockWaits() { stop(); }
 
-  /// Starts the thread: waits go on from then on. Once. Throws std::system_error.
-  /// @param begin  what the thread does first
+  /// Starts the thread, which begins the retries. Once. Throws std::system_error.
+  /// @param begin  runs first in the thread
   void start(std::function<void()> begin = [] {});
-  /// After a first attempt that came to EAGAIN.
-  /// @param announce  called before the wait can be answered: from then on `interrupt` may come
+  /// Adds a wait whose first attempt returned EAGAIN.
+  /// @param announce  called before the wait can be answered: from then on `interrupt` may be called
   void add(Wait wait, const std::function<void()>& announce);
-  /// Without a first attempt: one is made at once, by the thread. What is prepared before a lock is asked for cannot
-  /// fail to be handed over when the lock is there.
+  /// Adds a wait without a first attempt: the thread makes one at once. Call `prepare` before the lock is requested, so
+  /// that `hand_over` cannot fail once the lock is granted.
   [[nodiscard]] static Prepared prepare(Wait wait);
   void hand_over(Prepared wait) noexcept;
   void interrupt(const void* id);
-  /// A lock on this file was given up. Waits of limited attempts keep their pauses: attempts would be used up at once.
+  /// Retries the waits for this file at once, because a lock on it was given up. Waits with limited attempts keep their
+  /// pauses: otherwise they would use up their attempts at once.
   void hurry(NodeId node);
-  /// Answers all with EIO before it returns, and those that are added later.
+  /// Answers all waits with EIO before it returns, and also those that are added later.
   void stop();
 
  private:
@@ -88,8 +89,8 @@ class LockWaits {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Entries entries_;  ///< the longest waiting first
-  int adding_ = 0;   ///< calls of `add` whose entry is in `entries_`, or was
+  Entries entries_;  ///< longest waiting first
+  int adding_ = 0;   ///< calls of `add` in progress whose entry was put into `entries_`
   bool stopping_ = false;
   std::thread thread_;
 };

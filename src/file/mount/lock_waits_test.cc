@@ -18,7 +18,7 @@ const auto kNothing = [] {};
 
 struct LockWaitsTest : testing::Test {
   LockWaitsTest() { waits.start(); }
-  /// A wait whose attempts come to `result`, and what it was answered.
+  /// Adds a wait whose attempts return `comes_to`. Returns its answer.
   std::future<int> add(const void* who, const std::atomic<int>& comes_to,
                        const std::function<void()>& announce = kNothing, int most_attempts = 0) {
     auto promise = std::make_shared<std::promise<int>>();
@@ -74,7 +74,7 @@ TEST_F(LockWaitsTest, AnInterruptDuringAnAttemptThatSucceedsLeavesTheLock) {
 TEST_F(LockWaitsTest, AnUnlockDuringAnAttemptIsNotForgotten) {
   std::atomic<int> attempts{0};
   std::promise<int> answer;
-  // Pauses add up to hours, if each attempt is followed by one.
+  // If a pause followed each attempt, they would add up to hours.
   constexpr int kAttempts = 200'000;
   waits.add({.node = 1,
              .attempt =

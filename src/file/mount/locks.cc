@@ -8,23 +8,23 @@
 namespace wherry::file::mount {
 namespace {
 
-/// How often a server may be started again between the two requests that a first lock takes.
+/// How often the server may be restarted between the two requests of a first lock.
 constexpr int kAttempts = 8;
 
 bool is_unlock(const layout::FileLock& lock) {
   return lock.type == static_cast<std::uint32_t>(layout::FileLockType::none);
 }
 
-/// Of two owners.
+/// Whether locks of two owners conflict.
 bool conflict(const layout::FileLock& one, const layout::FileLock& other) {
   constexpr auto kWrite = static_cast<std::uint32_t>(layout::FileLockType::write);
-  // A length of 0 is that to the end of all files.
+  // Length 0 means up to the end of the largest file.
   const bool is_behind = one.length != 0 && one.length <= other.offset && one.offset <= other.offset - one.length;
   const bool is_before = other.length != 0 && other.length <= one.offset && other.offset <= one.offset - other.length;
   return (one.type == kWrite || other.type == kWrite) && !is_behind && !is_before;
 }
 
-/// Of making an owner at the server.
+/// Maps errors of making an owner at the server.
 int lock_error_of(int error) {
   switch (error) {
     case EMFILE:
@@ -47,8 +47,8 @@ std::shared_ptr<Locks::Owner> Locks::find(NodeId node, const Key& key) {
   return found == owners->second.end() ? nullptr : found->second;
 }
 
-/// The kernel may give the number of an open file to the next one before it tells of the last close. With flock, where
-/// no owner has two, that other file is closed. With ranges it may be a process with two descriptors.
+/// The kernel may reuse the number of an open file before it reports the last close of the old one. A flock owner never
+/// has two open files, so the old file is closed. An owner of ranges may be a process with two descriptors.
 std::shared_ptr<Locks::Owner> Locks::find_or_add(NodeId node, const Key& key, const OpenFile& by, pid_t process) {
   std::shared_ptr<Owner> closed;
   const std::lock_guard lock(mutex_);
@@ -78,10 +78,10 @@ Locks::Answer Locks::set(NodeId node, const OpenFile& by, const LockRequest& wan
     if (error == 0) KeptState::Batch(keeping_.state).add_lock(owner->number, wanted.lock);
     if (error == 0) return {.frees = weakens};
     if (had && !owner->held->any()) KeptState::Batch(keeping_.state).add_lock(owner->number, {});
-    // flock(2) gives up the lock that it cannot change.
+    // flock(2) gives up a lock that it cannot change.
     if (error != ESTALE || owner->file == nullptr || owner->held->any())
       return {.error = error, .frees = had && !owner->held->any()};
-    // The server was started again when nothing was locked.
+    // The server was restarted while nothing was locked.
     owner->file.reset();
   }
   return {.error = ENOLCK};
@@ -105,7 +105,7 @@ void Locks::describe(Owner& owner, const LentFile& lent, bool whole, bool read_o
   if (made != nullptr && budget_.take()) take_up(owner, std::move(made));
 }
 
-/// The supervisor has the descriptor before it has a lock.
+/// The supervisor gets the descriptor before it has a lock.
 void Locks::take_up(Owner& owner, std::unique_ptr<LockDescription> made) {
   const KeptKey key{.kind = KeptKind::locks, .id = owner.number};
   KeptDescriptors* const kept = keeping_.descriptors;
@@ -128,7 +128,7 @@ void Locks::note_user(const Owner& owner, NodeId node, const Key& key, const Ope
                    .whole = key.whole ? 1U : 0U});
 }
 
-/// Before its locks are given up.
+/// Call it before the owner's locks are given up.
 void Locks::note_end(const Owner& owner) {
   KeptState::Batch(keeping_.state).add(layout::KeptWord::unlocker, owner.number);
 }
@@ -159,13 +159,13 @@ void Locks::restore(const KeptSnapshot& left, bool read_only, const std::functio
   }
 }
 
-/// By a descriptor that the server lends if it can be: such locks do not end with the server, as the data does not.
+/// Uses a lent descriptor if possible: such locks do not end with the server, and neither does access to the data.
 int Locks::open(Owner& owner, const OpenFile& by, bool whole) {
   const std::shared_ptr<const LentFile> own = by.file().use()->lend(by.file().handle());
   const auto& lent = own != nullptr ? own : by.lent();
   if (lent != nullptr) describe(owner, *lent, whole, by.file().use()->read_only(), own != nullptr);
   if (owner.own != nullptr) return 0;
-  // Data that the kernel moves would be written after a lock that is lost with the server.
+  // The kernel would still move data after a lock is lost with the server.
   if (by.backing() != nullptr) return ENOLCK;
   int error = 0;
   owner.file = by.file().open_locks(whole ? layout::kFileLockWhole : 0, owner.held, error);
@@ -183,7 +183,7 @@ int Locks::get(NodeId node, const OpenFile& by, LockRequest& lock) {
     if (owner->file != nullptr) error = owner->file->use()->locks().get(owner->file->handle(), lock.lock);
     if (error == ESTALE && owner->held->any()) return error;
   }
-  // An owner without locks sees them all.
+  // For an owner without locks, every lock conflicts.
   if (error == ESTALE) error = by.file().use()->locks().get(by.file().handle(), lock.lock);
   if (error == 0) lock.process = is_unlock(lock.lock) ? 0 : holder(node, key, lock.lock);
   return error;
@@ -199,7 +199,7 @@ pid_t Locks::holder(NodeId node, const Key& asking, const layout::FileLock& lock
   return 0;
 }
 
-/// Those that have a lock in the way of this one.
+/// The owners whose locks conflict with this one.
 std::set<std::uint64_t> Locks::owners_before(const Waiting& wait) const {
   std::set<std::uint64_t> before;
   const auto owners = nodes_.find(wait.node);
@@ -262,7 +262,7 @@ bool Locks::drop(NodeId node, std::uint64_t process) {
   return !dropped.empty();
 }
 
-/// An owner stays while another file of its number is open (find_or_add).
+/// An owner stays while another open file with its number exists (find_or_add).
 bool Locks::release(NodeId node, const OpenFile& by) {
   Owners ended;
   std::unique_lock lock(mutex_);

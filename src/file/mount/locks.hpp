@@ -23,51 +23,50 @@
 
 namespace wherry::file::mount {
 
-/// A lock as a program asks for it.
+/// A lock request of a program.
 struct LockRequest {
-  std::uint64_t owner = 0;  ///< the kernel's number of a process's table of files, or of an open file description
-  bool whole = false;       ///< of flock(2)
+  std::uint64_t owner = 0;  ///< the kernel's number of a process's file table, or of an open file description
+  bool whole = false;       ///< flock(2)
   layout::FileLock lock{};
-  pid_t process = 0;  ///< of the program; of an answer 0 if it is not one of this mount
+  pid_t process = 0;  ///< of the program; in an answer 0 if it is not a program of this mount
 };
 
-/// The locks of a mount's programs. The kernel keeps none itself. An owner that has asked for a lock on a file is an
-/// owner of locks until it closes the file: of this process where the file is lent, and at the server otherwise.
+/// The locks of a mount's programs. The kernel itself keeps none. An owner that has requested a lock on a file has a
+/// lock description until it closes the file: in this process if the file is lent, otherwise at the server.
 ///
-/// The owner of a POSIX lock is a process, whichever of its descriptors of the file it uses: `drop` ends all of them.
-/// That of an open file description's lock, and of flock(2), uses one open file only, and ends with it: `release`.
+/// The owner of a POSIX lock is a process, with all of its descriptors of the file: `drop` ends its locks. The owner of
+/// an open file description's lock, or of a flock(2) lock, is one open file: `release` ends its locks.
 ///
-/// Functions return 0 or an errno value. Threads: any. Blocks as Host does; no lock is waited for.
+/// Functions return 0 or an errno value. Thread-safe. Blocks as Host does, but never waits for a lock.
 class Locks {
  public:
   struct Answer {
     int error = 0;
-    bool frees = false;  ///< a lock was given up, or made weaker
+    bool frees = false;  ///< a lock was given up or weakened
   };
 
   explicit Locks(const Keeping& keeping = {}) : keeping_(keeping) {}
-  /// Takes over what an earlier daemon has left. Before any other call.
-  /// @param open  gives an open file by its number, or null
+  /// Takes over what an earlier daemon has left. Must be the first call.
+  /// @param open  returns an open file by its number, or null
   void restore(const KeptSnapshot& left, bool read_only, const std::function<OpenFile*(std::uint64_t)>& open);
-  /// Whether an earlier daemon had locks on the file at the server, which are lost with its connection.
+  /// Whether an earlier daemon had locks on the file at the server. They were lost with its connection.
   static bool were_lost(const KeptSnapshot& left, KeptDescriptors& kept, std::uint64_t open);
 
-  /// EAGAIN where another owner is in the way; ENOLCK where no descriptor is left for the owner, or the file may not be
-  /// opened again; ESTALE from when the owner's locks were lost with the server until it closes the file.
+  /// EAGAIN: another owner's lock conflicts. ENOLCK: no descriptor is left for the owner, or the file may not be opened
+  /// again. ESTALE: the owner's locks were lost with the server; until the owner closes the file.
   Answer set(NodeId node, const OpenFile& by, const LockRequest& wanted);
-  /// Replaces `lock` by what is in its way: of type `none` if nothing is.
+  /// Replaces `lock` by one that conflicts with it; of type `none` if there is none.
   int get(NodeId node, const OpenFile& by, LockRequest& lock);
-  /// Notes which lock an owner waits for. `is_deadlocked` looks at these waits, `end_wait` removes one. EDEADLK: the
-  /// wait would close a circle of owners that wait for each other; nothing is noted. Only owners of this mount are
-  /// known.
+  /// Records which lock an owner waits for; `end_wait` removes the record. EDEADLK: the wait would close a cycle of
+  /// owners that wait for each other; then nothing is recorded. Only owners of this mount are known.
   int begin_wait(const void* id, NodeId node, const LockRequest& wanted);
   void end_wait(const void* id);
-  /// Whether that is so by now. The wait is noted no longer then.
+  /// Whether a recorded wait is in a cycle by now. If so, removes the record.
   bool is_deadlocked(const void* id);
 
-  /// A process has closed a descriptor of the file. Returns whether it had locks on it.
+  /// Call when a process has closed a descriptor of the file. Returns whether it had locks on it.
   bool drop(NodeId node, std::uint64_t process);
-  /// An open file is closed for good. Returns whether locks ended with it.
+  /// Call when an open file is closed for good. Returns whether locks ended with it.
   bool release(NodeId node, const OpenFile& by);
 
  private:
@@ -77,14 +76,14 @@ class Locks {
     auto operator<=>(const Key&) const = default;
   };
   struct Owner {
-    std::mutex mutex;                        ///< of the two: their calls go one after the other
-    std::shared_ptr<LockDescription> own{};  ///< of a file that is lent
-    std::unique_ptr<Hosts::File> file{};     ///< of others: the server's
+    std::mutex mutex;                        ///< serializes calls on `own` and `file`
+    std::shared_ptr<LockDescription> own{};  ///< if the file is lent
+    std::unique_ptr<Hosts::File> file{};     ///< otherwise: the owner at the server
     std::shared_ptr<HeldLocks> held = std::make_shared<HeldLocks>();
     std::uint64_t number = 0;
-    bool lost = false;                    ///< its locks were at the server
-    pid_t process = 0;                    ///< of its last call
-    std::vector<const OpenFile*> used{};  ///< by Locks::mutex_
+    bool lost = false;                    ///< its locks were at the server, and are lost
+    pid_t process = 0;                    ///< process of its last call
+    std::vector<const OpenFile*> used{};  ///< guarded by Locks::mutex_
   };
   using Owners = std::map<Key, std::shared_ptr<Owner>>;
   struct Waiting {
@@ -110,7 +109,7 @@ class Locks {
   std::mutex mutex_;
   std::unordered_map<NodeId, Owners> nodes_;
   std::map<const void*, Waiting> waiting_;
-  std::uint64_t last_ = 0;  ///< number of an owner
+  std::uint64_t last_ = 0;  ///< number of the newest owner
 };
 
 }  // namespace wherry::file::mount

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Owners of locks as the kernel numbers them.
+// Lock owners, by the kernel's numbers.
 #include "file/mount/locks.hpp"
 
 #include <fcntl.h>

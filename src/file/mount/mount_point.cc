@@ -30,7 +30,7 @@ namespace {
 
 constexpr const char* kType = "fuse.wherry";
 
-/// As /proc writes names: blanks and backslashes are octal.
+/// Decodes the names in /proc, where blanks and backslashes are octal.
 std::string unescaped(const std::string& text) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -44,7 +44,7 @@ std::string unescaped(const std::string& text) {
   return result;
 }
 
-/// From mountinfo's MAJOR:MINOR.
+/// Parses MAJOR:MINOR of mountinfo.
 dev_t device_of(const std::string& text) {
   unsigned major = 0;
   unsigned minor = 0;
@@ -59,13 +59,13 @@ std::string resolved(const std::string& directory) {
   return path.get();
 }
 
-/// The kernel may keep the directory's own attributes.
+/// Uses statfs, since the kernel may have cached the directory's attributes.
 bool is_disconnected(const std::string& directory) {
   struct statfs found{};
   return ::statfs(directory.c_str(), &found) != 0 && errno == ENOTCONN;
 }
 
-/// Where the last component does not answer, its directory does.
+/// Resolves the parent directory only, which answers even if the last component does not.
 std::string resolved_though_stale(const std::string& directory) {
   std::string stripped = directory;
   while (stripped.size() > 1 && stripped.ends_with('/')) stripped.pop_back();
@@ -140,7 +140,7 @@ void check_fuse(const std::string& directory) {
                                    "gives no right to mount by itself, or mount as root"
                                  : "/dev/fuse is needed: load the kernel's module fuse; in a container, "
                                    "--device /dev/fuse --cap-add SYS_ADMIN";
-  throw Error(error, "mount on", directory, std::string(advice) + ". Programs that use wherry::files do without");
+  throw Error(error, "mount on", directory, std::string(advice) + ". Programs that use wherry::files need no mount");
 }
 
 }  // namespace wherry::file::mount

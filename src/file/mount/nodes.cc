@@ -12,7 +12,7 @@ namespace {
 
 std::size_t mix(std::size_t one, std::size_t other) { return one ^ (other + 0x9E3779B97F4A7C15U + (one << 6)); }
 
-/// A part of a path in front of what is there.
+/// Puts a component before a path.
 void put_before(std::string& path, const std::string& name) {
   if (!path.empty()) path.insert(0, 1, '/');
   path.insert(0, name);
@@ -71,13 +71,13 @@ NodeId Nodes::refer(NodeId parent, std::string_view name, const Identity& identi
     batch.add_node(last_, identity);
   }
   const NodeId node = found->second;
-  // First, since the old owner of the name may be all that keeps a parent alive.
+  // Before bind(): the old owner of the name may be all that keeps a parent alive.
   batch.add(layout::KeptWord::references, node, ++nodes_[node].references);
   bind(batch, parent, name, node);
   return node;
 }
 
-/// A directory has one name; of a file with several the last one that was looked up is the newest.
+/// A directory has one name. A file may have several; the one that was looked up last is the newest.
 void Nodes::bind(Batch& batch, NodeId parent, std::string_view name, NodeId node) {
   if (node == kRootNode || !nodes_.contains(parent)) return;
   const auto [place, is_new] = names_.try_emplace(Name{parent, std::string(name)}, node);
@@ -93,7 +93,7 @@ void Nodes::bind(Batch& batch, NodeId parent, std::string_view name, NodeId node
   if (S_ISDIR(owner.identity.type)) {
     for (const Name* const old : std::vector(owner.names)) {
       const NodeId old_parent = old->parent;
-      const std::string text = old->text;  // unbind() ends the other
+      const std::string text = old->text;  // a copy, since unbind() frees the original
       unbind(batch, old_parent, text);
       collect(batch, old_parent);
     }
@@ -104,7 +104,7 @@ void Nodes::bind(Batch& batch, NodeId parent, std::string_view name, NodeId node
 
 void Nodes::drop_name(Node& node, const Name* name) { std::erase(node.names, name); }
 
-/// Returns the node that had the name, 0 if none had.
+/// Returns the node that had the name; 0: none.
 NodeId Nodes::unbind(Batch& batch, NodeId parent, std::string_view name) {
   const auto found = names_.find(Name{parent, std::string(name)});
   if (found == names_.end()) return 0;
@@ -116,7 +116,7 @@ NodeId Nodes::unbind(Batch& batch, NodeId parent, std::string_view name) {
   return node;
 }
 
-/// Erases a node that nothing refers to, and what only it referred to.
+/// Erases a node that nothing refers to, and then nodes that only it referred to.
 void Nodes::collect(Batch& batch, NodeId node) {
   std::vector<NodeId> left{node};
   while (!left.empty()) {
@@ -127,7 +127,7 @@ void Nodes::collect(Batch& batch, NodeId node) {
     if (gone.references != 0 || gone.children != 0 || !gone.open.empty()) continue;
     for (const Name* const name : std::vector(gone.names)) {
       left.push_back(name->parent);
-      const std::string text = name->text;  // as above
+      const std::string text = name->text;  // a copy, as above
       unbind(batch, name->parent, text);
     }
     const auto known = identities_.find(gone.identity);
@@ -178,7 +178,7 @@ void Nodes::rename(NodeId parent, std::string_view name, NodeId new_parent, std:
   collect(batch, new_parent);
 }
 
-/// Ends where the names of directories that others have moved lead in a circle.
+/// Limits the length: names of directories that others have moved may form a cycle.
 std::optional<std::string> Nodes::path_of(NodeId node) const {
   std::string path;
   while (node != kRootNode) {
@@ -207,7 +207,7 @@ std::optional<std::string> Nodes::path(NodeId parent, std::string_view name) con
 
 void Nodes::note_list(NodeId node, Time now) {
   const std::lock_guard lock(mutex_);
-  // Names that others have moved may lead in a circle, which ends at the directory that has this time already.
+  // Names that others have moved may form a cycle, which ends at the directory that already has this time.
   for (auto found = nodes_.find(node); found != nodes_.end() && found->second.listed != now;) {
     found->second.listed = now;
     if (found->second.names.empty()) break;

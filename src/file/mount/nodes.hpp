@@ -19,70 +19,70 @@ namespace wherry::file::mount {
 
 class OpenFile;
 
-/// How long the kernel may use names and attributes that a list has told, without asking again: programs that list a
-/// directory look at its files soon afterwards.
+/// How long the kernel may cache names and attributes from a list. Programs that list a directory usually look at its
+/// files soon afterwards.
 inline constexpr std::chrono::milliseconds kKept{1000};
 
-/// The same for a directory that was looked up or asked for, which is on the way to all that is below it.
+/// The same for a directory that was looked up or asked for: it is on the path to everything below it.
 inline constexpr std::chrono::milliseconds kDirectoriesKept{100};
 
 /// The same for the attributes of another file that was looked up. The kernel counts in its ticks, of up to 10 ms.
 inline constexpr std::chrono::milliseconds kOfOneCall{1};
 
-/// The files that the kernel knows, by number. A file has one node whatever names it has; a node knows the names under
-/// which the kernel has looked it up, from which its path is made. The server's calls take paths, so a rename of a
-/// directory moves what is below it without a word.
+/// The files that the kernel knows, by number. A file has one node, whatever names it has. A node knows the names under
+/// which the kernel has looked it up, and its path is made from them. The server's calls take paths, so renaming a
+/// directory needs no update of the nodes below it.
 ///
-/// A node lives as long as the kernel refers to it, a name of another node lies below it, or a file of it is open.
+/// A node lives while the kernel refers to it, a name of another node lies below it, or one of its files is open.
 ///
-/// Names may be out of date where another client has renamed or removed a file. The last name that was looked up is
-/// used, and its answer is compared with the node's identity by the callers.
+/// A name may be out of date if another client has renamed or removed the file. The path uses the name that was looked
+/// up last. Callers compare the server's answer with the node's identity.
 ///
-/// Threads: any. Nothing blocks.
+/// Thread-safe. Never blocks.
 class Nodes {
  public:
   using Clock = std::chrono::steady_clock;
   using Time = Clock::time_point;
 
-  /// @param kept  what the next daemon is left; null: nothing
+  /// @param kept  the log for the next daemon; null: none
   explicit Nodes(const Identity& root, KeptState* kept = nullptr);
   Nodes(const Nodes&) = delete;
   Nodes& operator=(const Nodes&) = delete;
   ~Nodes();
 
-  /// Takes over what an earlier daemon has left. Before any other call.
+  /// Takes over what an earlier daemon has left. Must be the first call.
   void restore(const KeptSnapshot& left);
 
-  /// The node of the file that has this name now, with one reference of the kernel's more.
+  /// Returns the node of the file that has this name now, and adds a reference of the kernel.
   NodeId refer(NodeId parent, std::string_view name, const Identity& identity);
-  /// The kernel has dropped `count` references.
+  /// Removes `count` references of the kernel.
   void forget(NodeId node, std::uint64_t count);
 
-  /// The name is no longer there.
+  /// Call when the name no longer exists.
   void remove_name(NodeId parent, std::string_view name);
-  /// The same of the name by which the node's path is made, if that is this one.
+  /// Removes the name from which the node's path is made, if the path is still `path`.
   void remove_path(NodeId node, const std::string& path);
   void rename(NodeId parent, std::string_view name, NodeId new_parent, std::string_view new_name, bool exchange);
 
-  /// Relative to the directory that is served, "." for itself. Empty if the file has no name any more that is known.
+  /// The path relative to the served directory, "." for that directory. Empty if no name of the file is known any more.
   [[nodiscard]] std::optional<std::string> path(NodeId node) const;
-  /// Of a name in a directory.
+  /// The path of a name in a directory.
   [[nodiscard]] std::optional<std::string> path(NodeId parent, std::string_view name) const;
   [[nodiscard]] std::optional<Identity> identity(NodeId node) const;
-  /// What has the name, as far as is known.
+  /// The node that has the name, as far as is known.
   [[nodiscard]] std::optional<NodeId> find(NodeId parent, std::string_view name) const;
-  /// Of what has the name.
+  /// The identity of that node.
   [[nodiscard]] std::optional<Identity> identity(NodeId parent, std::string_view name) const;
 
-  /// The directory is listed: it and those above it, by which its files are reached, are kept from now on for kKept.
+  /// Call when the directory is listed: the kernel may cache it, and the directories above it, for kKept from now on.
   void note_list(NodeId node, Time now = Clock::now());
-  /// What is left of that; 0 if nothing.
+  /// The remaining time of that; 0 if none.
   [[nodiscard]] Clock::duration kept_for(NodeId node, Time now = Clock::now()) const;
 
   void add_open(NodeId node, std::shared_ptr<OpenFile> file);
-  /// Returns it.
+  /// Returns the removed file.
   std::shared_ptr<OpenFile> remove_open(NodeId node, const OpenFile* file);
-  /// Files that are open, in the order in which they were opened.
+  /// The open files of the node, in the order in which they were opened.
   [[nodiscard]] std::vector<std::shared_ptr<OpenFile>> open_files(NodeId node) const;
   [[nodiscard]] bool is_open(NodeId node) const;
   [[nodiscard]] std::vector<NodeId> open_nodes() const;
@@ -103,9 +103,9 @@ class Nodes {
   };
   struct Node {
     Identity identity{};
-    std::uint64_t references = 0;      ///< the kernel's
+    std::uint64_t references = 0;      ///< of the kernel
     std::size_t children = 0;          ///< names below this directory
-    std::vector<const Name*> names{};  ///< keys of `names_`; the last is the newest
+    std::vector<const Name*> names{};  ///< keys of `names_`; the newest is last
     std::vector<std::shared_ptr<OpenFile>> open{};
     std::optional<Time> listed{};
   };

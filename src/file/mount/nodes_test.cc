@@ -146,7 +146,7 @@ TEST_F(NodesTest, AListedDirectoryAndThoseAboveItAreKeptForAWhile) {
   EXPECT_TRUE(is_kept(two, now) && is_kept(one, now) && is_kept(kRootNode, now));
   EXPECT_FALSE(is_kept(below, now));
   EXPECT_FALSE(is_kept(two, now + kKept) || is_kept(kRootNode, now + kKept));
-  nodes.refer(two, "one", directory(10));  // a circle
+  nodes.refer(two, "one", directory(10));  // a cycle
   nodes.note_list(two, now + kKept);
   EXPECT_TRUE(is_kept(two, now + kKept) && is_kept(one, now + kKept));
 }

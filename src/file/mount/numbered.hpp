@@ -10,8 +10,7 @@
 
 namespace wherry::file::mount {
 
-/// What the kernel has open, by the numbers that it was told.
-/// Threads: any. Nothing blocks.
+/// Open files or directories, by the numbers that the kernel was given. Thread-safe. Never blocks.
 template <class T>
 class Numbered {
  public:

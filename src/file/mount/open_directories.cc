@@ -50,7 +50,7 @@ int OpenDirectories::list(NodeId node, const OpenDirectory& directory, std::uint
   std::vector<Host::Entry> entries;
   const std::vector<NodeId> written = tree_.write_behind().kept();
   const OwnChanges::Look look(tree_.own_changes());
-  // The server would look at the mount point, and wait for itself.
+  // Without statuses: for them the server would enter the mount point, and wait for itself.
   const int error = tree_.has_hidden(node) ? file.use()->list(file.handle(), cookie, entries)
                                            : file.use()->list_with_status(file.handle(), cookie, room, entries);
   if (error != 0) return error;
@@ -61,7 +61,7 @@ int OpenDirectories::list(NodeId node, const OpenDirectory& directory, std::uint
     if (entry.status) {
       if (!written.empty()) tree_.count_kept(written, *entry.status);
       one.known = tree_.refer(node, entry.name, *entry.status);
-      // Reads ask for the size of a file that is open.
+      // For an open file, reads ask for the size.
       if (!tree_.nodes().is_open(one.known->node)) one.known->name_kept_for = one.known->attributes_kept_for = kept_for;
     }
     one.entry = std::move(entry);

@@ -6,7 +6,7 @@
 namespace wherry::file::mount {
 namespace {
 
-/// Which look is the next one that asks.
+/// The number of looks until the next one that asks.
 int looks_until_due(DelegationPolicy& policy) {
   int looks = 1;
   while (!policy.is_due()) ++looks;

@@ -16,11 +16,11 @@
 namespace wherry::file::mount {
 namespace {
 
-/// Of one request for a copy: other calls of the connection wait for it.
+/// Limit of one copy request: other calls on the connection wait for it.
 constexpr std::uint64_t kMostCopiedAtOnce = std::uint64_t{16} << 20;
 
-/// The kernel opens the server's file with the program's flags, and says EIO where it cannot. Without O_DIRECT there it
-/// is EINVAL, as on the host.
+/// The kernel opens the server's file with the program's flags, and returns EIO if that fails. For a file system
+/// without O_DIRECT the error must be EINVAL, as on the host.
 bool is_refused(const OpenFile& file, int flags) {
   if ((flags & O_DIRECT) == 0 || file.backing() == nullptr || file.lent() == nullptr) return false;
   const UniqueFd direct = open_again(file.lent()->descriptor(), O_RDONLY | O_DIRECT | O_CLOEXEC | O_NONBLOCK);
@@ -29,7 +29,7 @@ bool is_refused(const OpenFile& file, int flags) {
 
 }  // namespace
 
-/// Files by the same backing share what gives it back.
+/// Files with the same backing share the object that unregisters it.
 void OpenFiles::restore(const KeptSnapshot& left) {
   std::map<int, std::shared_ptr<const Passthrough::Backing>> backings;
   for (const auto& [number, open] : left.open) {
@@ -63,7 +63,7 @@ OpenFile* OpenFiles::opened_before() const {
   return found == answered_.end() ? nullptr : numbered_.find(found->second);
 }
 
-/// Of a repeated request that makes a file only if there is none, the first attempt may have made it.
+/// For a repeated exclusive create, the first attempt may have made the file.
 Host::Opened OpenFiles::make(const std::string& path, std::uint32_t wanted, std::uint32_t mode,
                              std::unique_ptr<Hosts::File>& file) {
   if ((wanted & layout::kFileOpenExclusive) == 0) return tree_.hosts().open(path, wanted, mode, file);
@@ -93,7 +93,7 @@ int OpenFiles::create(NodeId parent, std::string_view name, std::uint32_t mode, 
   const std::uint32_t wanted = open_flags_of((cuts ? flags & ~O_TRUNC : flags) | O_CREAT);
   const Host::Opened opened = make(*path, wanted, mode & 07777U, made);
   if (opened.error != 0) return opened.error;
-  // Another client has made it meanwhile.
+  // Another client has made the file meanwhile.
   if (const int error = cuts && opened.status.size != 0 ? tree_.hosts().any()->names().set_size(*path, 0) : 0;
       error != 0)
     return error;
@@ -113,7 +113,7 @@ int OpenFiles::create(NodeId parent, std::string_view name, std::uint32_t mode, 
 int OpenFiles::open(NodeId node, int flags, OpenFile*& file) {
   file = opened_before();
   if (file != nullptr) return (flags & O_TRUNC) != 0 ? attributes_.set_size(node, 0, file) : 0;
-  // It would have to be called back.
+  // Otherwise the server would have to recall the file.
   tree_.write_behind().give_back(node);
   std::unique_ptr<Hosts::File> opened;
   layout::FileStatus status{};
@@ -122,14 +122,14 @@ int OpenFiles::open(NodeId node, int flags, OpenFile*& file) {
   const auto shared = std::make_shared<OpenFile>(std::move(opened), wanted, status.mode);
   add(node, shared);
   int error = is_refused(*shared, flags) ? EINVAL : make_way_for(node, *shared);
-  // Only now is it known to be this file.
+  // Only now is it certain to be this file.
   if (error == 0 && (flags & O_TRUNC) != 0) error = attributes_.set_size(node, 0, shared.get());
   if (error != 0) close(node, shared.get());
   file = error == 0 ? shared.get() : nullptr;
   return error;
 }
 
-/// Files of one node that are open at the same time are all served alike: the kernel demands it.
+/// Files of one node that are open at the same time must all be served alike: the kernel requires it.
 void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
   const std::shared_ptr<const LentFile> lent =
       passes_through() ? file->file().use()->lend(file->file().handle()) : nullptr;
@@ -140,8 +140,8 @@ void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
     file->set_backing(others.front()->backing(), lent != nullptr ? lent : others.front()->lent());
   else if (lent != nullptr)
     file->set_backing(passthrough_.add(*lent), lent);
-  // What a list has told of it is kept no longer: a read asks for the size from now on. Once is enough: answers that
-  // are on their way to other readers would be dropped, too.
+  // Drops the attributes that came with a list: from now on a read asks for the size. Only once per node, since it also
+  // discards answers that are under way to other readers.
   const auto is_settled = [](const auto& other) { return other->is_settled(); };
   if (!file->is_settled() && std::ranges::none_of(others, is_settled)) tree_.drop(node, Kept::attributes);
   file->settle();
@@ -169,7 +169,7 @@ void OpenFiles::close(NodeId node, OpenFile* file) {
   tree_.write_behind().close(node, *file);
   tree_.write_behind().log_errors(node, *file);
   locks_.release(node, *file);
-  // Before the kernel may give the backing's number to another file.
+  // Before the kernel may reuse the backing's number for another file.
   KeptState::Batch(tree_.kept()).add(layout::KeptWord::closed, file->number());
   if (file->is_kept()) tree_.kept_descriptors()->drop({.kind = KeptKind::file, .id = file->number()});
   const auto closed = numbered_.remove(file->number());
@@ -186,7 +186,7 @@ Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::
   if (how != Write::page) {
     if (const int error = file.errors().take_for_write(); error != 0) return Result::failure(error);
   }
-  // Under the server's kernel its descriptors are used, without a request.
+  // Under the server's kernel its descriptors are used, without requests.
   const bool keeps = !file.synchronises() && !tree_.hosts().lends();
   const bool is_append = how == Write::at_the_end || how == Write::kept_at_the_end;
   if (keeps && how == Write::kept_at_the_end && keep_append(node, file, from, by)) return Result::moved(from.size());
@@ -195,12 +195,12 @@ Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::
   if (kept == from.size()) return Result::moved(kept);
   tree_.write_behind().give_back(node);
   const Result result = put(node, file, offset + kept, from.subspan(kept), is_append);
-  // What was kept is written, and the next call meets the error.
+  // The kept part is written; the next call returns the error.
   return kept == 0 ? result : Result::moved(kept + result.bytes);
 }
 
-/// A handle of the server's either appends or writes at offsets. The other way is asked for by pages of a shared
-/// mapping, and where a program has changed O_APPEND since it opened the file: by another handle.
+/// A server's handle either appends or writes at offsets. The other way needs another handle. It occurs for pages of a
+/// shared mapping, and if a program has changed O_APPEND after the open.
 Result OpenFiles::put(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from, bool append) {
   const auto by_handle = [&](const Hosts::File& by) {
     return append ? this->append(by, from) : by.use()->write(by.handle(), offset, from);
@@ -217,23 +217,23 @@ Result OpenFiles::put(NodeId node, OpenFile& file, std::uint64_t offset, std::sp
   return error != 0 ? Result::failure(error) : by_handle(*opened);
 }
 
-/// False: it is to be made. A repeated one is compared with the file first.
+/// False: the caller makes the append. A repeated one must first be compared with the file.
 bool OpenFiles::keep_append(NodeId node, OpenFile& file, std::span<const std::byte> from, const Writer& by) {
   if (!file.appends() || served_request().repeated) return false;
   return tree_.write_behind().append(node, file, from, by,
                                      [this](std::uint64_t end) { (void)tree_.attempts().begin(end); });
 }
 
-/// A repeated one is compared with what is behind the end that the first attempt saw.
+/// A repeated append is compared with the data after the end that the first attempt saw.
 Result OpenFiles::append(const Hosts::File& file, std::span<const std::byte> from) {
   if (tree_.kept() == nullptr) return file.use()->append(file.handle(), from);
-  // Not what was last heard: others have appended since, or an earlier daemon's writes were replayed.
+  // Asks for the current end: others may have appended since, or an earlier daemon's writes were replayed.
   const auto first = tree_.attempts().begin(file.use()->end(file.handle()));
   if (first) return file.use()->append_again(file.handle(), *first, from);
   return file.use()->append(file.handle(), from);
 }
 
-/// One request names both files, which are of one connection therefore: the first one is opened once more if need be.
+/// One request names both files, so both must be on one connection. If necessary, opens the source file again there.
 Result OpenFiles::copy(const Position& from, const Position& to, std::uint64_t length,
                        const std::function<bool()>& is_interrupted) {
   tree_.write_behind().give_back(from.node);
@@ -243,7 +243,7 @@ Result OpenFiles::copy(const Position& from, const Position& to, std::uint64_t l
   const bool is_beside = from.file.file().is_beside(target);
   layout::FileStatus status{};
   const std::uint32_t flags = layout::kFileOpenRead | layout::kFileOpenNoFollow;
-  // Not where its name is gone, and it is open on other connections only.
+  // Fails if the file has no name, and is open only on other connections.
   if (to.file.appends() || (!is_beside && tree_.open_again(from.node, flags, opened, status, &target) != 0))
     return Result::failure(EOPNOTSUPP);
   const Host::Handle source = is_beside ? from.file.file().handle() : opened->handle();
@@ -262,7 +262,8 @@ Result OpenFiles::copy(const Position& from, const Position& to, std::uint64_t l
   return Result::moved(done);
 }
 
-/// A process that is killed closes its files before it is gone: what it was writing does not come later.
+/// Ends write tickets and waits for writes: a killed process closes its files before it is gone, so no write of it may
+/// follow.
 int OpenFiles::flush(NodeId node, OpenFile& file) {
   if (!file.writes()) return 0;
   const int ended = end_write_tickets(file);
@@ -296,11 +297,11 @@ int OpenFiles::seek(NodeId node, OpenFile& file, std::uint64_t offset, bool data
                                  found);
 }
 
-/// A page that is written back whole would undo what a ticket has written to it since it was read. So there are tickets
-/// for writing, or open files that can be mapped to be written to, but not both.
+/// Writing back a whole page would undo what a ticket has written to it since the page was read. So there are either
+/// tickets for writing, or open files that can be mapped for writing, but not both.
 int OpenFiles::make_ticket(NodeId node, OpenFile& file, bool writes, layout::FileTicket& ticket) {
   if (file.backing() != nullptr) return EOPNOTSUPP;
-  // The server opens the file once more for it.
+  // The server opens the file again for a ticket.
   tree_.write_behind().give_back(node);
   if (!writes)
     return !file.reads() ? EACCES
@@ -313,8 +314,8 @@ int OpenFiles::make_ticket(NodeId node, OpenFile& file, bool writes, layout::Fil
   return file.file().use()->tickets().make(file.file().handle(), layout::kFileOpenWrite, ticket);
 }
 
-/// For a file that is open now, so that no more tickets are made: the kernel drops its pages once this open is
-/// answered.
+/// Ends write tickets for a file that is already open, so that no more are made. The kernel drops its pages once this
+/// open is answered.
 int OpenFiles::make_way_for(NodeId node, const OpenFile& opened) {
   if (!opened.may_be_mapped_to_write()) return 0;
   for (const auto& other : tree_.nodes().open_files(node)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From libfuse's requests to a FileSystem's calls, and back. Each function answers its request exactly once.
+// Translates between libfuse's requests and a FileSystem's calls. Each function answers its request exactly once.
 #include "file/mount/operations.hpp"
 
 #include <fcntl.h>
@@ -32,12 +32,13 @@ int drop_set_id(fuse_req_t request, FileSystem& system, fuse_ino_t node) {
 
 namespace {
 
-/// Of one read or write; the kernel splits longer ones.
+/// Limit of one read or write; the kernel splits longer ones.
 constexpr unsigned kMostBytes = 1U << 20;
-/// Requests that the kernel does not wait for itself, such as read-ahead.
+/// Limit of requests that the kernel itself does not wait for, such as read-ahead.
 constexpr unsigned kBackground = 64;
 
-/// For calls whose answer is an entry. The kernel does not refer to what it is no longer there to hear of.
+/// For calls whose answer is an entry. If the kernel is no longer there to get the answer, it does not refer to the
+/// node.
 template <class Call>
 void serve_entry(fuse_req_t request, Call call) noexcept {
   serve(request, [&](FileSystem& system) {
@@ -51,12 +52,12 @@ void serve_entry(fuse_req_t request, Call call) noexcept {
 }
 
 void initialise(void* /*system*/, fuse_conn_info* connection) {
-  // With a write-back cache the kernel ignores what the server says of sizes and times.
+  // With a write-back cache the kernel ignores sizes and times from the server.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_WRITEBACK_CACHE);
-  // The kernel removes set-user-ID bits by itself, or tells of each change (device_io): a server that runs as root
-  // would not remove them.
+  // The kernel itself removes set-user-ID bits, or reports each change (device_io): a server that runs as root would
+  // not remove them.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_HANDLE_KILLPRIV);
-  // Programs that read all names before they look at the first file would be taken for such that look at none.
+  // The kernel would stop asking for attributes if a program reads all names before it looks at the first file.
   connection->want &= ~static_cast<unsigned>(FUSE_CAP_READDIRPLUS_AUTO);
   connection->max_write = kMostBytes;
   connection->max_background = kBackground;
@@ -129,7 +130,7 @@ void read_link(fuse_req_t request, fuse_ino_t node) {
   });
 }
 
-/// New files belong to the server's user: these bits would give away that user's rights.
+/// Removes these bits: new files belong to the server's user, and the bits would give away that user's rights.
 mode_t permitted(fuse_req_t request, mode_t mode) {
   return fuse_req_ctx(request)->uid == 0 ? mode : mode & ~static_cast<mode_t>(S_ISUID | S_ISGID);
 }
@@ -223,15 +224,16 @@ void read(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, f
     if (buffer.size() < size) buffer.resize(size);
     const auto into = std::span(buffer).first(size);
     const Result got = system.files().read(node, file_of(request, info), static_cast<std::uint64_t>(offset), into);
-    // A short answer would be the end of the file. The kernel asks again for what came before the error, page by page.
+    // A short answer would mean the end of the file. The kernel asks again, page by page, for the data before the
+    // error.
     if (got.failed()) return got.error;
     fuse_reply_buf(request, reinterpret_cast<const char*>(buffer.data()), got.bytes);
     return 0;
   });
 }
 
-/// Pages of a shared mapping have their places, whichever descriptor the kernel names. It looks at the error only: what
-/// is left of a write that ends early is tried again, for its error.
+/// Writes pages of a shared mapping at their offsets, whichever descriptor the kernel names. The kernel looks only at
+/// the error, so the rest of a short write is retried to get its error.
 Result write_pages(FileSystem& system, fuse_ino_t node, OpenFile& file, std::span<const std::byte> from,
                    std::uint64_t offset) {
   std::size_t done = 0;
@@ -254,7 +256,7 @@ void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t si
   serve(request, [&](FileSystem& system) {
     const auto from = std::as_bytes(std::span(data, size));
     const auto at = static_cast<std::uint64_t>(offset);
-    // Of pages that a shared mapping has changed they stay. A file whose writes are kept has none.
+    // Pages of a shared mapping keep the bits. A file with held-back writes has no such bits.
     const bool drops = info->writepage == 0 && !system.tree().write_behind().keeps(node);
     if (const int error = drops ? drop_set_id(request, system, node) : 0; error != 0) return error;
     OpenFile& file = file_of(request, info);
@@ -269,7 +271,7 @@ void write(fuse_req_t request, fuse_ino_t node, const char* data, std::size_t si
 
 void flush(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   serve_status(request, [&](FileSystem& system) {
-    // First: the next owner of a lock reads what was written under it.
+    // Before the locks: the next owner of a lock must read what was written under it.
     const int error = system.files().flush(node, file_of(request, info));
     system.locks().drop(node, info->lock_owner);
     return error;
@@ -300,7 +302,7 @@ void seek(fuse_req_t request, fuse_ino_t node, off_t offset, int whence, fuse_fi
   });
 }
 
-/// Of one call; the kernel itself moves no more.
+/// Limit of one call; the kernel itself moves no more.
 constexpr std::size_t kMostCopied = 0x7FFFF000;
 
 void copy_range(fuse_req_t request, fuse_ino_t from_node, off_t from_offset, fuse_file_info* from, fuse_ino_t to_node,

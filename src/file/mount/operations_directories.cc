@@ -12,7 +12,7 @@
 namespace wherry::file::mount {
 namespace {
 
-/// From the type of a directory's entry to the bits of a mode.
+/// Shift from a directory entry's type to the bits of a mode.
 constexpr unsigned kTypeShift = 12;
 
 OpenDirectory& directory_of(fuse_req_t request, const fuse_file_info* info) {
@@ -32,7 +32,7 @@ void open_directory(fuse_req_t request, fuse_ino_t node, fuse_file_info* info) {
   });
 }
 
-/// An entry that the kernel is told the name and the inode of only has no node.
+/// If the kernel gets only the name and inode of an entry, the entry has no node.
 fuse_entry_param parameters_of(FileSystem& system, const OpenDirectory& directory, const ListedEntry& listed) {
   if (listed.known) return parameters_of(*listed.known);
   fuse_entry_param parameters{};
@@ -47,7 +47,7 @@ void forget_listed(FileSystem& system, std::span<const ListedEntry> listed) {
   }
 }
 
-/// Names with attributes: Linux asks for both since 3.9.
+/// Returns names with attributes: Linux asks for both since 3.9.
 void read_directory(fuse_req_t request, fuse_ino_t node, std::size_t size, off_t offset, fuse_file_info* info) {
   serve(request, [&](FileSystem& system) {
     const OpenDirectory& directory = directory_of(request, info);

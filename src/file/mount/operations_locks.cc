@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks, from libfuse's requests to Locks and LockWaits. The kernel has checked how the file is open.
+// Locks: from libfuse's requests to Locks and LockWaits. The kernel has checked how the file is open.
 //
-// A program hears of its lock after the kernel has dropped its pages of the file: what the last owner has written is
-// read, also where both wrote within one tick of the clock that times of modification are taken from.
+// A lock is reported to its program only after the kernel has dropped its pages of the file. So the program reads
+// what the last owner has written, also if both wrote within one tick of the clock for modification times.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
@@ -32,7 +32,7 @@ short range_type_of(std::uint32_t type) {
   return type == static_cast<std::uint32_t>(FileLockType::read) ? F_RDLCK : F_WRLCK;
 }
 
-/// libfuse has made offsets of the kernel's, from the start of the file.
+/// libfuse has converted the kernel's range to an offset from the start of the file, and a length.
 LockRequest request_of(const fuse_file_info* info, const struct flock& range) {
   return {.owner = info->lock_owner,
           .lock = {.offset = static_cast<std::uint64_t>(range.l_start),
@@ -44,16 +44,16 @@ LockRequest request_of(const fuse_file_info* info, const struct flock& range) {
 
 void interrupt(fuse_req_t request, void* waits) { static_cast<LockWaits*>(waits)->interrupt(request); }
 
-/// Attempts after a first one that a lock is not waited for: 7 ms and 1 ms. The kernel tells of the last close of an
-/// open file after the program has gone on, so that locks which end with it may be there for a moment. Few locks of
-/// ranges are of that kind, and programs try them more often.
+/// More attempts for a lock that is not waited for: within 7 ms and 1 ms. The kernel reports the last close of an open
+/// file after the program has continued, so locks that end with it may still exist for a moment. Few range locks end
+/// that way, and programs try them more often.
 constexpr int kMoreWholeAttempts = 3;
 constexpr int kMoreRangeAttempts = 1;
 
 bool is_unlock(const LockRequest& wanted) { return wanted.lock.type == static_cast<std::uint32_t>(FileLockType::none); }
 
-/// Whether a thread of the process waits in fcntl(F_SETLKW). The request of F_OFD_SETLKW is the same, and the owner of
-/// that may be several threads, of which one may give up what another one waits for: it is EDEADLK nowhere.
+/// Whether a thread of the process waits in fcntl(F_SETLKW). The request for F_OFD_SETLKW is the same. The owner of
+/// that may be several threads, one of which may give up what another waits for, so it never returns EDEADLK.
 bool waits_as_process(pid_t process) {
   std::error_code error;
   bool is_known = false;
@@ -70,14 +70,14 @@ bool waits_as_process(pid_t process) {
   return !is_known;
 }
 
-/// Grants the lock once it is there. The open file stays until then: the kernel refers to it during the call.
+/// Grants the lock once it is free. The open file stays until then: the kernel refers to it during the call.
 void wait_for(FileSystem& system, fuse_req_t request, fuse_ino_t node, const OpenFile& file, const LockRequest& wanted,
               int attempts, LockWaits::Prepared prepared) {
   const auto grant = std::make_shared<LockWaits::Prepared>(std::move(prepared));
   LockWaits& waits = system.locks().waits();
   Locks& locks = system.locks().locks();
   const bool may_lock_up = attempts == 0 && !wanted.whole;
-  // A lock of an open file description that is in a circle waits all the same, and is not noted.
+  // A lock of an open file description waits even in a cycle, and is not recorded.
   if (may_lock_up && locks.begin_wait(request, node, wanted) != 0 && waits_as_process(wanted.process)) {
     fuse_reply_err(request, EDEADLK);
     return;
@@ -102,7 +102,7 @@ void wait_for(FileSystem& system, fuse_req_t request, fuse_ino_t node, const Ope
             [&] { fuse_req_interrupt_func(request, interrupt, &waits); });
 }
 
-/// Tells of a lock that is there.
+/// Tells the program of a granted lock.
 LockWaits::Prepared grant_of(const FileSystem& system, fuse_req_t request, fuse_ino_t node) {
   return LockWaits::prepare({.node = node,
                              .attempt =
@@ -116,7 +116,7 @@ LockWaits::Prepared grant_of(const FileSystem& system, fuse_req_t request, fuse_
 void set(fuse_req_t request, fuse_ino_t node, const fuse_file_info* info, const LockRequest& wanted, bool waits) {
   serve(request, [&](FileSystem& system) {
     const OpenFile& file = file_of(request, info);
-    // The owner of a lock opens the file once more.
+    // The lock owner opens the file again.
     system.tree().write_behind().give_back(node);
     LockWaits::Prepared grant = grant_of(system, request, node);
     const int error = system.locks().set(node, file, wanted);

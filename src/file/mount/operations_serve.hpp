@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How each operation answers its request: exactly once, whatever a FileSystem's call throws.
+// How each operation answers its request: exactly once, whatever the FileSystem's call throws.
 #pragma once
 
 #include <cerrno>
@@ -15,7 +15,7 @@ namespace wherry::file::mount {
 
 inline FileSystem& system_of(fuse_req_t request) { return *static_cast<FileSystem*>(fuse_req_userdata(request)); }
 
-/// A number that the kernel has no file of any more: EBADF.
+/// Thrown for the number of a file that is no longer open: EBADF.
 struct NotOpen : std::exception {};
 inline OpenFile& file_of(fuse_req_t request, const fuse_file_info* info) {
   OpenFile* const file = system_of(request).files().find(info->fh);
@@ -23,7 +23,7 @@ inline OpenFile& file_of(fuse_req_t request, const fuse_file_info* info) {
   return *file;
 }
 
-/// Runs a call that has answered the request if it returns 0, and answers it with the error otherwise.
+/// Runs a call. If it returns 0, it has answered the request; otherwise answers with the error.
 template <class Call>
 void serve(fuse_req_t request, Call call) noexcept {
   int error = EIO;
@@ -39,7 +39,7 @@ void serve(fuse_req_t request, Call call) noexcept {
   if (error != 0) fuse_reply_err(request, error);
 }
 
-/// The same for calls that are answered with an error number only.
+/// As `serve`, for calls that are answered only with an error number.
 template <class Call>
 void serve_status(fuse_req_t request, Call call) noexcept {
   serve(request, [&](FileSystem& system) {
@@ -49,15 +49,15 @@ void serve_status(fuse_req_t request, Call call) noexcept {
   });
 }
 
-/// The process that asks.
+/// The process that sent the request.
 Writer writer_of(fuse_req_t request);
 
-/// Set-user-ID and set-group-ID bits go with a change of a file's data. Returns 0 or an errno value.
+/// Removes set-user-ID and set-group-ID bits because of a change of the file's data. Returns 0 or an errno value.
 int drop_set_id(fuse_req_t request, FileSystem& system, fuse_ino_t node);
 
 inline double seconds_of(Nodes::Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
-/// What is not kept is asked for at each use: what other clients do is seen at once.
+/// A timeout of 0 makes the kernel ask at each use, so that changes by other clients are visible at once.
 inline fuse_entry_param parameters_of(const Entry& entry) {
   fuse_entry_param parameters{};
   parameters.ino = entry.node;
@@ -67,10 +67,10 @@ inline fuse_entry_param parameters_of(const Entry& entry) {
   return parameters;
 }
 
-/// Each sets the operations of one subject.
+/// Each of these sets the operations of one subject.
 void set_directory_operations(fuse_lowlevel_ops& table);
 void set_xattr_operations(fuse_lowlevel_ops& table);
-/// With them in the table libfuse tells the kernel to keep no locks itself.
+/// Because these operations are set, libfuse makes the kernel keep no locks itself.
 void set_lock_operations(fuse_lowlevel_ops& table);
 void set_ticket_operations(fuse_lowlevel_ops& table);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way past the mount: tickets for the server, and word of what was written by them.
+// The way past the mount: tickets for the server, and reports of writes by them.
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -12,7 +12,7 @@
 namespace wherry::file::mount {
 namespace {
 
-/// The content of an ioctl of a regular file, if it is one of these.
+/// Copies the argument of an ioctl on a regular file, if it has the right size.
 template <class T>
 bool take(unsigned flags, std::span<const std::byte> in, T& into) {
   if ((flags & FUSE_IOCTL_DIR) != 0 || in.size() != sizeof into) return false;
@@ -38,8 +38,8 @@ int give_ticket(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFil
   return 0;
 }
 
-/// The kernel drops its pages in another thread than those that serve the mount: pages that are being read are waited
-/// for.
+/// The kernel's pages are dropped in a thread that does not serve the mount, since the drop waits for pages that are
+/// being read.
 int take_word(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file,
               const layout::HostWritten& written) {
   BootId boot{};
@@ -57,7 +57,7 @@ int take_word(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile&
                                                            else
                                                              fuse_reply_ioctl(request, 0, nullptr, 0);
                                                          }});
-  // First, whatever else fails: the program writes again.
+  // First, even if later steps fail: the program writes again through the mount.
   if (const int error = written.failed != 0 ? OpenFiles::end_write_tickets(file) : 0; error != 0) return error;
   if (const int error = OpenFiles::note_written(file, boot); error != 0) return error;
   if (const int error = drop_set_id(request, system, node); error != 0) return error;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on extended attributes. The kernel asks for security.capability before writes: what is not of the served
-// namespace is answered here, without a request to the server.
+// Operations on extended attributes. The kernel asks for security.capability before writes. Attributes outside the
+// served namespace are answered here, without a request to the server.
 #include <sys/xattr.h>
 
 #include <cerrno>
@@ -18,7 +18,7 @@ namespace {
 
 bool is_of_the_host(std::string_view attribute) { return attribute.starts_with(layout::kFileXattrNamespace); }
 
-/// A size of 0 asks for the length.
+/// Size 0 asks for the length.
 int reply_sized(fuse_req_t request, std::span<const std::byte> bytes, std::size_t size) {
   if (size == 0) {
     fuse_reply_xattr(request, bytes.size());

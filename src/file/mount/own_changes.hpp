@@ -6,14 +6,14 @@
 
 namespace wherry::file::mount {
 
-/// Counts the changes that programs of this mount make to names and extended attributes. Nothing tells the kernel which
-/// of two answers is older: what the server has said while such a change was under way is not to be kept, or the
-/// kernel may show again what was there before.
+/// Counts changes that programs of this mount make to names and extended attributes. The kernel cannot tell which of
+/// two answers is older. So an answer of the server during such a change must not be cached; otherwise the kernel could
+/// show the old state again.
 ///
-/// Threads: any. Nothing blocks.
+/// Thread-safe. Never blocks.
 class OwnChanges {
  public:
-  /// A change, from before the server is asked for it until it has answered.
+  /// A change. Lives from before the server is asked until it has answered.
   class Change {
    public:
     explicit Change(OwnChanges& changes) : changes_(changes) { ++changes_.begun_; }
@@ -25,17 +25,17 @@ class OwnChanges {
     OwnChanges& changes_;
   };
 
-  /// A look at the server's files, from before it is asked.
+  /// A read of the server's files. Lives from before the server is asked.
   class Look {
    public:
     explicit Look(const OwnChanges& changes) : changes_(changes) {}
 
-    /// Whether no change was under way at any time so far.
+    /// Whether no change has been in progress at any time so far.
     [[nodiscard]] bool is_undisturbed() const { return ended_ == begun_ && changes_.begun_ == begun_; }
 
    private:
     const OwnChanges& changes_;
-    std::uint64_t ended_ = changes_.ended_;  ///< read first: if both are equal, all had ended when the other is read
+    std::uint64_t ended_ = changes_.ended_;  ///< first: if both are equal, all had ended when begun_ was read
     std::uint64_t begun_ = changes_.begun_;
   };
 

@@ -48,14 +48,15 @@ void Passthrough::check() {
     end();
 }
 
-/// The kernel keeps what is registered as long as any program has the file open, and opens it again for each of them.
-/// The lent descriptor may be open for writing, and would keep the host's programs from executing the file.
+/// Registers a read-only descriptor. The kernel keeps the registered file open while any program has the file open, and
+/// opens it again for each of them. The lent descriptor may be writable, and would prevent the host from executing the
+/// file.
 std::shared_ptr<const Passthrough::Backing> Passthrough::add(const LentFile& file) {
   const int device = device_->load(std::memory_order_relaxed);
   struct statfs system{};
   if (device < 0 || ::fstatfs(file.descriptor(), &system) != 0) return nullptr;
   const UniqueFd reading = open_again(file.descriptor(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-  if (!reading.valid() && errno != EAGAIN) return nullptr;  // EAGAIN: a lease of a program of the host
+  if (!reading.valid() && errno != EAGAIN) return nullptr;  // EAGAIN: a program of the host has a lease
   const int number = open_backing(device, reading.valid() ? reading.get() : file.descriptor());
   return number > 0 ? std::make_shared<Backing>(device_, number, static_cast<long>(system.f_type)) : nullptr;
 }

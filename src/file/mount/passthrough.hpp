@@ -9,25 +9,26 @@
 
 namespace wherry::file::mount {
 
-/// Has the kernel move data between programs and the server's own file, without a request to this process (FUSE
-/// passthrough, Linux 6.9). For files that are lent.
+/// Lets the kernel move data between programs and the server's own file, without requests to this process (FUSE
+/// passthrough, Linux 6.9). Only for files that are lent.
 ///
-/// Threads: any. Nothing blocks.
+/// Thread-safe. Never blocks.
 class Passthrough {
  public:
-  /// A file that the kernel has been told of. It keeps the file until this, and all that is open by it, has ended.
+  /// A file that is registered with the kernel. The kernel keeps it open until this object and all files opened by it
+  /// end.
   class Backing {
    public:
-    /// @param device  the mount's, -1 once it is gone
+    /// @param device  of the mount; -1 once it is closed
     /// @param file_system  of the server's file
     Backing(std::shared_ptr<const std::atomic<int>> device, int number, long file_system)
         : device_(std::move(device)), number_(number), file_system_(file_system) {}
     Backing(const Backing&) = delete;
     Backing& operator=(const Backing&) = delete;
     ~Backing();
-    /// In answers to opens.
+    /// The number for answers to opens.
     [[nodiscard]] int number() const { return number_; }
-    /// The type (statfs) of the file system on which the server's file is.
+    /// The type (statfs) of the server's file's file system.
     [[nodiscard]] long file_system() const { return file_system_; }
 
    private:
@@ -36,20 +37,20 @@ class Passthrough {
     long file_system_;
   };
 
-  /// The kernel has offered it. Returns whether it is taken up, which the kernel is to hear.
-  /// @param device  the mount's
+  /// Call when the kernel offers passthrough. Returns whether to accept, which the caller answers to the kernel.
+  /// @param device  of the mount
   bool start(int device);
-  /// The device is about to be closed.
+  /// Call before the device is closed.
   void end() { device_->store(-1, std::memory_order_relaxed); }
-  /// Tries it once the mount answers, since the kernel may refuse it: this process must be root and have CAP_SYS_ADMIN.
+  /// Tries passthrough once the mount answers. The kernel may refuse it: this process must be root with CAP_SYS_ADMIN.
   void check();
-  /// It is not taken up. Before `start`.
+  /// Makes `start` decline. Call it before `start`.
   void forbid() { forbidden_ = true; }
   [[nodiscard]] bool is_on() const { return device_->load(std::memory_order_relaxed) >= 0; }
-  /// Null where the kernel refuses: for want of rights, and for files of file systems that lie above others
+  /// Null: the kernel refuses, for lack of rights, or because the file's file system is stacked on another one
   /// (overlayfs).
   std::shared_ptr<const Backing> add(const LentFile& file);
-  /// What an earlier daemon has told the kernel of.
+  /// A file that an earlier daemon has registered with the kernel.
   std::shared_ptr<const Backing> resume(int number, long file_system) const {
     return std::make_shared<Backing>(device_, number, file_system);
   }

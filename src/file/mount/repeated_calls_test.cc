@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A daemon is killed at each point of a call, and the next one is sent the same request.
+// A daemon is killed at each point of a call, and the next one gets the same request.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/fs.h>
@@ -25,7 +25,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// By which the mounts below know what they have looked up.
+/// The nodes of the names that the mounts below have looked up.
 constexpr NodeId kOne = kRootNode + 1;
 constexpr NodeId kOther = kRootNode + 2;
 constexpr std::uint64_t kRequest = 77;
@@ -37,7 +37,7 @@ struct Call {
 };
 
 int open_file(FileSystem& system, NodeId node, int flags, OpenFile*& file) {
-  file = system.files().find(1);  // of the daemon before
+  file = system.files().find(1);  // opened by the daemon before
   return file != nullptr ? 0 : system.files().open(node, flags, file);
 }
 
@@ -125,7 +125,8 @@ struct RepeatedCalls : testing::TestWithParam<std::tuple<std::size_t, FaultPoint
     made.process = {.client = 5, .number = daemon};
     return made;
   }
-  /// In a process that is killed, `time` times at the point or at the end. Returns whether it came to the point.
+  /// Runs a process that is killed the `time`-th time at the point, or at the end. Returns whether it reached the
+  /// point.
   [[nodiscard]] bool is_killed_at_point(const UniqueFd& memory, int time) const {
     const pid_t child = ::fork();
     if (child == 0) {

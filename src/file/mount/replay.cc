@@ -13,7 +13,7 @@ namespace {
 
 using LeftFile = WriteBuffer::LeftFile;
 
-/// The end of the first records, which one request may have had.
+/// The end of the first contiguous records, which may have been one request.
 std::uint64_t end_of_first(const WriteBuffer& buffer, const LeftFile& left) {
   std::uint64_t end = buffer.offset(left.records.front());
   for (const WriteBuffer::RecordNumber record : left.records) {
@@ -23,7 +23,7 @@ std::uint64_t end_of_first(const WriteBuffer& buffer, const LeftFile& left) {
   return end;
 }
 
-/// Whether a request that was on its way has written the beginning of the first record, up to the end of a page.
+/// Whether a request in progress has written the beginning of the first record, up to the end of a page.
 bool has_begun(const WriteBuffer& buffer, const LeftFile& left, Host& host, Host::Handle handle) {
   constexpr std::size_t kPage = 4096;
   const std::uint64_t offset = buffer.offset(left.records.front());
@@ -38,14 +38,14 @@ bool is_unchanged(const WriteBuffer& buffer, const LeftFile& left, const layout:
   return now.size == left.size && nanoseconds_of(now.modified) == left.modified;
 }
 
-/// What is written in one go: records that follow one another in the file.
+/// Contiguous records, written together.
 struct Batch {
   std::vector<WriteBuffer::RecordNumber> records{};
   std::uint64_t offset = 0;
   std::vector<std::byte> data{};
 };
 
-/// A request of the daemon before had this many bytes at most, so that the first batch holds all of it.
+/// No request of the earlier daemon was longer, so the first batch contains all of it.
 constexpr std::size_t kMostInBatch = std::size_t{4} << 20;
 
 Batch next_batch(const WriteBuffer& buffer, std::span<const WriteBuffer::RecordNumber> records) {
@@ -60,8 +60,8 @@ Batch next_batch(const WriteBuffer& buffer, std::span<const WriteBuffer::RecordN
   return batch;
 }
 
-/// Of appends the server makes what is missing: the request that was on its way may have made some of them. What others
-/// append meanwhile stays.
+/// For appends the server adds what is missing, since the request in progress may have been carried out in part. Data
+/// that others append meanwhile stays.
 int write_batch(const Batch& batch, const LeftFile& left, Host& host, Host::Handle handle, std::size_t& bytes) {
   for (auto rest = std::span<const std::byte>(batch.data); !rest.empty();) {
     const std::uint64_t offset = batch.offset + (batch.data.size() - rest.size());
@@ -73,8 +73,8 @@ int write_batch(const Batch& batch, const LeftFile& left, Host& host, Host::Hand
   return 0;
 }
 
-/// In the order of KeptFile: this daemon, too, may be killed at any instruction, and the next one compares the file
-/// with what is noted of it.
+/// Proceeds in the order of KeptFile: this daemon may be killed at any instruction, too, and the next one compares the
+/// file with the recorded state.
 int write_records(WriteBuffer& buffer, LeftFile& left, Host& host, Host::Handle handle, std::size_t& bytes) {
   while (!left.records.empty()) {
     const Batch batch = next_batch(buffer, left.records);
@@ -91,7 +91,7 @@ int write_records(WriteBuffer& buffer, LeftFile& left, Host& host, Host::Handle 
   return 0;
 }
 
-/// Under which the file may be found: its own name may have been changed or removed since it was noted.
+/// Names under which the file may be found: it may have been renamed or removed since its name was recorded.
 std::vector<std::string> names_of(const LeftFile& left, Host& host, const LaterNames& later) {
   std::vector<std::string> names;
   if (later) names = later(left.identity);
@@ -103,12 +103,12 @@ std::vector<std::string> names_of(const LeftFile& left, Host& host, const LaterN
 }
 
 struct Opened {
-  int error = ESTALE;  ///< no name leads to the file
+  int error = ESTALE;  ///< ESTALE: no name leads to the file
   Host::Opened file{};
   bool reads = false;
 };
 
-/// A name that leads to another file is not opened: that could be waited for.
+/// Does not open another file that has the name: the open could block.
 Opened open_left(const LeftFile& left, Host& host, const std::string& name) {
   layout::FileStatus there{};
   const auto error_of = [](int error) {
@@ -123,11 +123,11 @@ Opened open_left(const LeftFile& left, Host& host, const std::string& name) {
   if (!opened.reads) opened.file = host.open(name, flags);
   opened.error = error_of(opened.file.error);
   if (opened.error != 0 || is_same_file(identity_of(opened.file.status), left.identity)) return opened;
-  (void)host.close(opened.file.handle);  // nothing was written by it
+  (void)host.close(opened.file.handle);  // nothing was written through it
   return {};
 }
 
-/// Another error than ESTALE is the one to tell.
+/// Errors other than ESTALE are the ones to report.
 Opened open_left(const LeftFile& left, Host& host, const LaterNames& names) {
   Opened failed;
   for (const std::string& name : names_of(left, host, names)) {
@@ -138,7 +138,7 @@ Opened open_left(const LeftFile& left, Host& host, const LaterNames& names) {
   return failed;
 }
 
-/// The records that are written are removed.
+/// Writes the records of one file, and removes those that are written.
 Replayed write_left(WriteBuffer& buffer, LeftFile& left, Host& host, const LaterNames& names) {
   Replayed replayed{.name = left.name, .identity = left.identity};
   const Opened opened = open_left(left, host, names);
@@ -167,7 +167,7 @@ std::vector<Replayed> replay(WriteBuffer& left, Host& host, const std::function<
       all.push_back(write_left(left, file, host, names));
       if (tell) tell(all.back());
     }
-    // First: a part of what is lost is not to be written by the next daemon if this one is killed.
+    // First: if this daemon is killed, the next one must not write a part of the lost data.
     left.remove_file(file.number);
     for (const WriteBuffer::RecordNumber record : file.records) left.remove(record);
   }

@@ -11,25 +11,24 @@
 
 namespace wherry::file::mount {
 
-/// What came of a file of which a mount that was killed had kept writes.
+/// The result for one file of which a killed mount had kept writes.
 struct Replayed {
   std::string name{};
   Identity identity{};      ///< without its type
-  std::uint64_t bytes = 0;  ///< written now
-  /// 0, or why the rest is lost. ESTALE: it is another file by now, or others have written to it.
+  std::uint64_t bytes = 0;  ///< bytes written by this replay
+  /// 0, or why the rest is lost. ESTALE: the file was replaced or removed, or others have written to it.
   int error = 0;
 };
 
-/// The same, whatever their types.
+/// Compares identities without their types.
 [[nodiscard]] bool is_same_file(Identity one, const Identity& other);
 
-/// The names that a file has by now as far as is known, the likeliest first.
+/// Returns the names that a file is known to have now, the most likely first.
 using LaterNames = std::function<std::vector<std::string>(const Identity&)>;
 
-/// Writes to the server what such a mount left, and empties the memory. A file is looked for under the names that are
-/// given, under the one that was noted, and where renames lead these that the host has been announced. Blocks as Host
-/// does.
-/// @param tell  of each file, before the memory forgets it
+/// Writes to the server what a killed mount left, and empties the memory. Looks for each file under the names from
+/// `names`, under the recorded name, and where announced renames lead these names. Blocks as Host does.
+/// @param tell  called for each file, before the memory forgets it
 std::vector<Replayed> replay(WriteBuffer& left, Host& host, const std::function<void(const Replayed&)>& tell = {},
                              const LaterNames& names = {});
 

@@ -19,11 +19,11 @@ namespace {
 layout::FileStatus root_of(Hosts& hosts, const std::string& address) {
   layout::FileStatus status{};
   const int error = hosts.any()->names().status(".", false, status);
-  if (error != 0) throw Error(error, "mount", address, "see what wherry serve says");
+  if (error != 0) throw Error(error, "mount", address, "read the log of wherry serve");
   return status;
 }
 
-/// As KeptState has it.
+/// Converts a record to the text of KeptState.
 template <class Record>
 std::string text_of(const Record& record) {
   return {reinterpret_cast<const char*>(&record), sizeof record};
@@ -32,7 +32,7 @@ std::string text_of(const Record& record) {
 template <class Record>
 Record record_of(const std::string& text) {
   Record record{};
-  if (text.size() != sizeof record) throw Error(EPROTO, "take over", "a mount", "umount it, and mount again");
+  if (text.size() != sizeof record) throw Error(EPROTO, "take over", "a mount", "unmount it, and mount it again");
   std::memcpy(&record, text.data(), sizeof record);
   return record;
 }
@@ -109,8 +109,8 @@ std::unique_ptr<Hosts::File> ServedTree::resume(NodeId node, std::uint64_t numbe
   return hosts_.resume(nodes_.path(node).value_or(""), flags, same, lost, std::move(kept), run);
 }
 
-/// Of the run that all daemons know of nothing is noted. It is the first one of the mount, and hosts seldom have
-/// another. That a loss is told is noted once the kernel has the answer, unless there is another run by then.
+/// The first boot of the mount, which all daemons know, is not recorded; hosts seldom have another one. A reported loss
+/// is recorded once the kernel has the answer, unless the host has rebooted again by then.
 void ServedTree::keep_runs(const Hosts::File& file, std::uint64_t number) {
   KeptState* const state = keeping_.state;
   if (state == nullptr) return;
@@ -184,8 +184,8 @@ int ServedTree::status_of(const std::string& path, layout::FileStatus& status) {
   return error;
 }
 
-/// Writes that were acknowledged before this call began are written now, or were written by others since `kept` was
-/// made.
+/// After this, the status includes all writes that were acknowledged before this call began. Either they are written
+/// now, or others have written them since `kept` was made.
 void ServedTree::count_kept(const std::vector<NodeId>& kept, layout::FileStatus& status) {
   const Identity identity = identity_of(status);
   for (const NodeId node : kept) {
@@ -208,9 +208,8 @@ int ServedTree::find(NodeId node, std::string& path, layout::FileStatus& status)
   return node == kRootNode || identity_of(status) == *identity ? 0 : ESTALE;
 }
 
-/// If the name of a file that is open leads to another one by now, it is forgotten. The kernel looks the name up and
-/// tries again; where it has none, since a program opens a descriptor's name in /proc, the next attempt finds no name
-/// here.
+/// If the name of an open file now leads to another file, the name is forgotten. The kernel then looks the name up and
+/// retries. If a program opens a descriptor's name in /proc, the kernel has no name; then the retry finds no name here.
 int ServedTree::open(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file, layout::FileStatus& status) {
   const auto path = nodes_.path(node);
   if (!path) return open_open(node, flags, file, status, nullptr);
@@ -232,7 +231,7 @@ int ServedTree::open_by_name(NodeId node, std::uint32_t flags, std::unique_ptr<H
   const auto identity = nodes_.identity(node);
   if (!path || !identity) return ESTALE;
   const Host::Opened opened = hosts_.open(*path, flags, 0, file, beside);
-  // These may be said of another file that has the name.
+  // These errors may concern another file that has the name now.
   if (opened.error == EISDIR || opened.error == EOPNOTSUPP || opened.error == EACCES) {
     std::string same;
     return find(node, same, status) == ESTALE ? ESTALE : opened.error;

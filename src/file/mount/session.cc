@@ -33,10 +33,10 @@ using namespace std::chrono_literals;
 
 /// Interrupts a thread that waits for a request.
 constexpr int kInterrupt = SIGUSR2;
-/// For programs that never stop asking.
+/// For programs that never stop sending requests.
 constexpr auto kLongestEnd = 5s;
 
-/// While mounting, the last line that libfuse wrote: it says why that failed.
+/// The last line that libfuse wrote during mounting: it explains a failure.
 std::mutex last_mutex;
 std::string last_line;
 bool is_mounting = false;
@@ -145,9 +145,9 @@ void Session::go_on(UniqueFd device, const KeptSnapshot& left) {
   device_ = left.number(layout::KeptWord::device);
   const int number = device.release();
   if (const int error = fuse_session_custom_io(session_.get(), &device_io(), number); error != 0)
-    throw Error(-error, "go on with the mount on", directory_, "");
+    throw Error(-error, "take over the mount on", directory_, "");
   if (!agree_again(session_.get(), left.text(layout::KeptWord::first_request)))
-    throw Error(EPROTO, "go on with the mount on", directory_, "mount it again");
+    throw Error(EPROTO, "take over the mount on", directory_, "unmount it, and mount it again");
   if (left.number(layout::KeptWord::passthrough) == 0) system_.passthrough().end();
 }
 
@@ -181,7 +181,7 @@ void Session::prepare(const MountOptions& options) {
   if (session_ == nullptr) throw Error(EINVAL, "mount on", options.directory, taken_line());
   system_.tree().set_drop([session = session_.get()](NodeId node, Kept what) {
     constexpr off_t kAttributesOnly = -1;
-    // ENOENT: the kernel does not know the file any more.
+    // Ignores ENOENT: the kernel no longer knows the file.
     fuse_lowlevel_notify_inval_inode(session, node, what == Kept::pages ? 0 : kAttributesOnly, 0);
   });
 }
@@ -214,8 +214,8 @@ Session::~Session() {
   if (takes_over_ && here) unmount(directory_, true);
 }
 
-/// libfuse does not unmount where its descriptor reports an error, as this pipe without a reader does. What was the
-/// device is closed with it, which ends the mount wherever it is still used.
+/// Keeps libfuse from unmounting: it does not if its descriptor reports an error, as this pipe without a reader does.
+/// The device is closed by the dup3, which ends the mount wherever it is still used.
 void Session::forget_mount_point() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) return;
@@ -237,7 +237,7 @@ void Session::work() {
   }
   std::free(buffer.mem);
   const std::uint64_t one = 1;
-  // As full as can be: it is readable.
+  // The counter is full, so the event is readable already.
   if (::write(ended_.get(), &one, sizeof one) < 0) log::write(log::Level::debug, "wherry mount: a thread ends");
   working_.fetch_sub(1, std::memory_order_release);  // ENDED
 }
@@ -258,7 +258,7 @@ void Session::start() {
     write_behind.start([this] { return system_.delegations().client(); });
     system_.delegations().start([this](NodeId node) { system_.tree().drop(node, Kept::attributes); }, write_behind);
     if (const int error = takes_over_ ? ask_to_resend(fuse_session_fd(session_.get())) : 0; error != 0)
-      log::write(log::Level::error, "wherry mount: the kernel does not repeat what was asked for: " +
+      log::write(log::Level::error, "wherry mount: cannot make the kernel repeat unanswered requests: " +
                                         std::system_category().message(error));
     while (threads_.size() < count_) {
       threads_.emplace_back([this] { work(); });
@@ -269,7 +269,7 @@ void Session::start() {
   }
   if (takes_over_) return;
   struct stat found{};
-  if (::stat(directory_.c_str(), &found) != 0) throw Error(errno, "look at the mount on", directory_, "");
+  if (::stat(directory_.c_str(), &found) != 0) throw Error(errno, "check the mount on", directory_, "");
   system_.passthrough().check();
   hand_over();
 }
@@ -278,12 +278,13 @@ bool Session::wait(int signals) {
   std::array<pollfd, 3> wanted{{{signals, POLLIN, 0}, {ended_.get(), POLLIN, 0}, {kept_.supervisor(), 0, 0}}};
   while (::poll(wanted.data(), wanted.size(), -1) < 0 || (wanted[0].revents == 0 && wanted[1].revents == 0)) {
     if (wanted[2].revents == 0) continue;
-    log::write(log::Level::warning, "wherry mount: the supervisor is gone: if this process is killed the mount ends");
+    log::write(log::Level::warning,
+               "wherry mount: the supervisor has ended: if this process is killed, the mount ends");
     wanted[2].fd = -1;
   }
   const bool is_used = wanted[1].revents == 0 && is_here() && unmount(directory_, false) != 0;
   if (is_used) {
-    // What programs have mapped and changed is written first.
+    // First writes what programs have changed in mappings.
     const UniqueFd root(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (root.valid()) ::syncfs(root.get());
   }
@@ -292,7 +293,7 @@ bool Session::wait(int signals) {
   return !failed_.load(std::memory_order_relaxed);
 }
 
-/// Hosts before Linux 6.16 wait in syncfs until pages are on their way, not until they are written.
+/// Before Linux 6.16 syncfs waits until pages are being sent, not until they are written.
 void Session::serve_what_waits() {
   const int device = fuse_session_fd(session_.get());
   ::fcntl(device, F_SETFL, ::fcntl(device, F_GETFL) | O_NONBLOCK);
@@ -306,9 +307,9 @@ void Session::serve_what_waits() {
   std::free(buffer.mem);
 }
 
-/// A signal that comes before a thread waits is lost: it is sent again until all have ended.
+/// A signal that arrives before a thread waits is lost, so it is sent again until all threads have ended.
 void Session::stop() {
-  // While requests are served: these may wait for the kernel, which waits for pages.
+  // While requests are still served: these threads may wait for the kernel, which waits for pages.
   system_.locks().stop();
   system_.delegations().stop();
   stopping_.store(true, std::memory_order_relaxed);

@@ -27,44 +27,44 @@ struct MountOptions {
   std::string address{};    ///< wherry://NODE:PORT of a `wherry serve`
   std::string directory{};  ///< to mount on
   bool read_only = false;
-  bool allow_other = false;                   ///< processes of other users may use it
-  bool passthrough = true;                    ///< as Passthrough, where it can be had
-  std::chrono::milliseconds timeout{60'000};  ///< as HostOptions
+  bool allow_other = false;                   ///< processes of other users may use the mount
+  bool passthrough = true;                    ///< use Passthrough if possible
+  std::chrono::milliseconds timeout{60'000};  ///< as in HostOptions
   std::size_t connections = 4;
-  std::size_t write_buffer = std::size_t{64} << 20;  ///< bytes of writes that may be kept here
-  std::size_t threads = 8;                           ///< calls that are served at the same time
+  std::size_t write_buffer = std::size_t{64} << 20;  ///< limit of held-back writes, in bytes
+  std::size_t threads = 8;                           ///< number of calls served at the same time
 };
 
 /// A mounted file system and the threads that serve it.
 class Session {
  public:
-  /// Connects, and mounts; or goes on where a daemon that was killed has ended, by what it has kept. Throws Error: as
-  /// Host, prepare_mount_point and check_fuse do, EPERM where the kernel or fusermount3 refuses.
+  /// Connects and mounts, or takes over the mount of a killed daemon from what it kept. Throws Error: as Host,
+  /// prepare_mount_point and check_fuse; EPERM if the kernel or fusermount3 refuses.
   Session(const MountOptions& options, KeptDescriptors& kept);
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
   /// Unmounts. Programs that still use the mount get errors.
   ~Session();
 
-  /// Serves. Returns when the mount answers. Throws Error.
+  /// Starts serving. Returns when the mount answers. Throws Error.
   void start();
-  /// Returns when the directory is unmounted, or `signals` is readable; then it unmounts, after what shared mappings
-  /// have changed is written to the server.
-  /// Returns false if the kernel's device failed, which ends the mount too.
+  /// Returns when the directory is unmounted, or `signals` is readable. In the latter case it unmounts, after changes
+  /// of shared mappings are written to the server. Returns false if the kernel's device failed, which also ends the
+  /// mount.
   bool wait(int signals);
 
   [[nodiscard]] const std::string& directory() const { return directory_; }
-  /// Whether the kernel moves data between programs and the server's files; after `start`.
+  /// Whether the kernel moves data between programs and the server's files; valid after `start`.
   [[nodiscard]] bool passes_through() const { return system_.files().passes_through(); }
 
  private:
-  /// What an earlier daemon has left, while this is made.
+  /// What an earlier daemon has left. Lives only during construction.
   struct Left {
-    /// @param write_buffer  bytes of writes that may be kept, where there was no earlier daemon
+    /// @param write_buffer  limit of held-back writes in bytes, if there was no earlier daemon
     Left(KeptDescriptors& kept, std::size_t write_buffer);
     UniqueFd memory;
     UniqueFd device;
-    UniqueFd writes;                   ///< of WriteBuffer::make
+    UniqueFd writes;                   ///< from WriteBuffer::make
     std::unique_ptr<KeptState> state;  ///< null: nothing is kept
     KeptSnapshot snapshot;
   };
@@ -75,7 +75,7 @@ class Session {
   void mount(const MountOptions& options);
   void go_on(UniqueFd device, const KeptSnapshot& left);
   void hand_over();
-  /// Whether the directory still shows this mount: others may have detached it, and mounted something else.
+  /// Whether the directory still shows this mount: it may have been detached, and something else mounted.
   [[nodiscard]] bool is_here() const;
   void work();
   void take_failure(int error);
@@ -92,9 +92,9 @@ class Session {
   std::optional<dev_t> device_;  ///< of the mount
   LocalConnection::Shared local_;
   FileSystem system_;
-  UniqueFd ended_;  ///< readable once a thread has found that the mount is gone
+  UniqueFd ended_;  ///< readable once a thread has found that the mount has ended
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> served_{false};  ///< an answer was given
+  std::atomic<bool> served_{false};  ///< whether a request was answered
   std::atomic<bool> failed_{false};
   std::atomic<std::ptrdiff_t> working_{0};  ///< threads that have not ended
   std::unique_ptr<fuse_session, void (*)(fuse_session*)> session_;

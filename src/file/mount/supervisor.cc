@@ -31,21 +31,21 @@ namespace {
 
 using layout::KeeperWord;
 
-/// In a row, of daemons that have answered no request.
+/// Limit of successive daemons that have answered no request.
 constexpr int kMostDeaths = 10;
-/// Before the second daemon in a row that has answered none; doubled before each later one.
+/// Pause after the second successive daemon that has answered no request; doubled after each later one.
 constexpr int kFirstPauseMs = 20;
 constexpr int kLongestPauseMs = 250;
 
-/// At a daemon whose threads end one after the other.
+/// Checks of a daemon whose threads end one after the other.
 constexpr int kPauseMs = 1;
 constexpr int kFewLooks = 20;
-constexpr int kManyLooks = 5000;  ///< where it cannot be seen what a thread does
+constexpr int kManyLooks = 5000;  ///< if it is unknown what a thread does
 constexpr int kReapPauseMs = 100;
 
-/// What the threads do that are left of a process that was killed.
+/// What the remaining threads of a killed process are doing.
 enum class Doing : std::uint8_t {
-  tells_kernel,  ///< to drop pages. It waits for a page that is being read, and for an answer therefore; changes
+  tells_kernel,  ///< tells the kernel to drop pages. Waits for a page that is being read, hence for an answer; changes
                  ///< nothing
   calls,         ///< any other system call, which may change files
   unknown,
@@ -56,7 +56,7 @@ Doing doing_of(const std::filesystem::path& thread) {
   if (!file) return Doing::unknown;
   long number = -1;
   unsigned long descriptor = 0;
-  // The word "running" is there instead of numbers while it runs.
+  // A running thread has the word "running" instead of numbers.
   if (!(file >> number >> std::hex >> descriptor)) return file.bad() ? Doing::unknown : Doing::calls;
   if (number < 0) return Doing::unknown;
   if (number != SYS_write && number != SYS_writev) return Doing::calls;
@@ -66,7 +66,7 @@ Doing doing_of(const std::filesystem::path& thread) {
   return is_device ? Doing::tells_kernel : Doing::calls;
 }
 
-/// Of all threads but the first: a call if one makes any, then what is not known.
+/// Checks all threads but the first. `calls` takes precedence, then `unknown`.
 Doing doing_of(pid_t process) {
   std::error_code error;
   int count = 0;
@@ -88,8 +88,8 @@ const char* cause_of(int status) { return ::strsignal(WTERMSIG(status)); }
 Supervisor::Supervisor(std::vector<std::string> command, UniqueFd signals, std::function<void()> ready)
     : command_(std::move(command)), signals_(std::move(signals)), ready_(std::move(ready)) {}
 
-/// Between fork and exec the child makes system calls only. A signal that comes before the daemon takes signals stays
-/// blocked, and pending, until then.
+/// Between fork and exec the child makes only system calls. A signal that arrives before the daemon handles signals
+/// stays blocked and pending until then.
 void Supervisor::start() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
@@ -108,7 +108,7 @@ void Supervisor::start() {
     ::execv("/proc/self/exe", arguments.data());
     ::_exit(127);
   }
-  other.reset();  // so that what is sent to a daemon that has died does not wait
+  other.reset();  // so that sending to a dead daemon does not block
   const auto keep = static_cast<std::uint32_t>(KeeperWord::keep);
   for (const auto& [key, descriptor] : kept_) KeeperSocket::send(socket_.get(), keep, key, descriptor.get());
   KeeperSocket::send(socket_.get(), static_cast<std::uint32_t>(KeeperWord::all), {});
@@ -150,7 +150,7 @@ void Supervisor::take(KeeperSocket::Received message) {
   }
 }
 
-/// Serves the daemon, and returns how it has ended. What it has said before is taken.
+/// Serves the daemon until it ends. Returns its status, after all of its messages are processed.
 int Supervisor::wait_for_daemon() {
   std::array<pollfd, 2> wanted{{{signals_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}}};
   looks_ = 0;
@@ -168,14 +168,15 @@ int Supervisor::wait_for_daemon() {
   }
 }
 
-/// Its end of the socket is closed: it has ended, or all of its threads have but one with descriptors of its own.
+/// Its end of the socket is closed: it has ended, or all of its threads have but one with a descriptor table of its
+/// own.
 bool Supervisor::has_ended(int& status) {
   if (::waitpid(daemon_, &status, WNOHANG) == daemon_) return true;
   ++looks_;
   if (looks_ < kFewLooks) return false;
   const Doing doing = doing_of(daemon_);
   if (looks_ == kManyLooks && doing == Doing::calls)
-    log::write(log::Level::warning, "wherry mount: the next daemon waits for a call of the one that has ended");
+    log::write(log::Level::warning, "wherry mount: the next daemon waits for a system call of the killed one");
   if (doing == Doing::calls || (doing == Doing::unknown && looks_ < kManyLooks)) return false;
   log::write(log::Level::info, "wherry mount: a thread of the daemon still waits for a page");
   ending_daemons_.push_back(daemon_);
@@ -191,7 +192,7 @@ bool Supervisor::is_to_start_again(int status) {
   return WIFSIGNALED(status) && kept_.contains({KeptKind::device}) && deaths_ < kMostDeaths;
 }
 
-/// A signal ends it.
+/// A signal ends the pause.
 void Supervisor::pause() {
   if (++deaths_ == 1) return;
   pollfd wanted{signals_.get(), POLLIN, 0};
@@ -205,11 +206,11 @@ int Supervisor::run() {
     if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || !mounted_)) return WEXITSTATUS(status);
     if (!is_to_start_again(status)) return give_up();
     log::write(log::Level::warning,
-               std::string("wherry mount: the daemon has ended: ") + cause_of(status) + "; another one is started");
+               std::string("wherry mount: the daemon has ended: ") + cause_of(status) + "; starting another one");
     pause();
     try {
       start();
-      // The daemon before has not heard of it, or has not come to an end.
+      // The earlier daemon did not get the signal, or did not finish.
       if (ending_ != 0) ::kill(daemon_, ending_);
     } catch (const Error& error) {
       log::write(log::Level::error, std::string("wherry mount: ") + error.what());
@@ -218,12 +219,12 @@ int Supervisor::run() {
   }
 }
 
-/// The mount answers no more once the device is closed: then it can be detached.
+/// Once the device is closed the mount no longer answers, and can be detached.
 int Supervisor::give_up() {
   const bool had_device = kept_.contains({KeptKind::device});
   kept_.clear();
   if (!had_device || !mounted_ || mounted_device(directory_) != mounted_) return 1;
-  log::write(log::Level::error, "wherry mount: no daemon serves " + directory_ + " any more: it is unmounted");
+  log::write(log::Level::error, "wherry mount: no daemon serves " + directory_ + " any more; unmounting it");
   unmount(directory_, true);
   return 1;
 }

@@ -15,20 +15,20 @@
 
 namespace wherry::file::mount {
 
-/// Runs the daemon of a mount as a process of its own, keeps its descriptors, and starts the next one with them if the
-/// daemon is killed or crashes. The kernel's device stays open meanwhile, so that calls on the mount wait.
+/// Runs the daemon of a mount as a separate process, and keeps its descriptors. If the daemon is killed or crashes,
+/// starts the next one with them. The kernel's device stays open meanwhile, so that calls on the mount wait.
 ///
-/// It never looks at the mount, which may not answer. One thread.
+/// It never accesses the mount, which may not answer. One thread.
 class Supervisor {
  public:
-  /// @param command  of the daemon: a program, its words, and one more: kSocketWord and the socket's number
-  /// @param signals  a descriptor of signals (signalfd), which are passed on to the daemon
+  /// @param command  of the daemon: a program and its arguments. One is added: kSocketWord and the socket's number
+  /// @param signals  a signalfd; its signals are passed on to the daemon
   /// @param ready  called once, when the mount answers
   Supervisor(std::vector<std::string> command, UniqueFd signals, std::function<void()> ready);
   static constexpr const char* kSocketWord = "supervisor=";
 
-  /// Returns the exit status when the daemon has ended in order, or cannot be started again. Throws Error where the
-  /// first one cannot be started.
+  /// Returns the exit status when the daemon has ended in order, or cannot be restarted. Throws Error if the first
+  /// daemon cannot be started.
   int run();
 
  private:
@@ -51,12 +51,12 @@ class Supervisor {
   std::map<KeptKey, UniqueFd> kept_;
   std::string directory_;
   std::optional<dev_t> mounted_;
-  int ending_ = 0;  ///< a signal that was passed on
+  int ending_ = 0;  ///< the signal that was passed on; 0: none
   pid_t daemon_ = 0;
-  int looks_ = 0;                      ///< at a daemon that has closed its end of the socket
-  std::vector<pid_t> ending_daemons_;  ///< that were killed and wait for the kernel, which waits for the next daemon
+  int looks_ = 0;                      ///< checks of a daemon that has closed its end of the socket
+  std::vector<pid_t> ending_daemons_;  ///< killed daemons that wait in the kernel, which waits for the next daemon
   UniqueFd socket_;
-  int deaths_ = 0;  ///< since a daemon last served a request
+  int deaths_ = 0;  ///< since a daemon last answered a request
 };
 
 }  // namespace wherry::file::mount

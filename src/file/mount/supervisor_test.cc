@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A supervisor whose daemons are this program: each run of the test below named Daemon is one.
+// A supervisor whose daemons are this program: each run of the test named Daemon is one.
 #include "file/mount/supervisor.hpp"
 
 #include <fcntl.h>
@@ -27,12 +27,12 @@ namespace {
 
 constexpr const char* kTask = "WHERRY_TEST_DAEMON";
 constexpr const char* kStarts = "WHERRY_TEST_STARTS";
-/// More than a socket takes before the receiver reads.
+/// More messages than a socket buffers.
 constexpr std::uint64_t kMany = 500;
 
 UniqueFd any_descriptor() { return UniqueFd(::open("/dev/null", O_RDWR | O_CLOEXEC)); }
 
-/// The last word of the command that the supervisor has made.
+/// The last argument of the command, which the supervisor has added.
 int socket_of_this_process() {
   std::ifstream file("/proc/self/cmdline");
   const std::string words{std::istreambuf_iterator<char>(file), {}};
@@ -40,7 +40,7 @@ int socket_of_this_process() {
   return found == std::string::npos ? -1 : std::atoi(words.c_str() + found + std::strlen(Supervisor::kSocketWord));
 }
 
-/// Which daemon this is, from 1.
+/// The number of this daemon, from 1.
 std::uintmax_t note_start() {
   const std::filesystem::path starts = std::getenv(kStarts);
   std::ofstream(starts, std::ios::app) << 'x';
@@ -59,7 +59,7 @@ void wait_for_signal() {
   ::sigwaitinfo(&wanted, nullptr);
 }
 
-/// The first one leaves very much, the second one is gone before it has taken that, and the third one has all.
+/// The first daemon leaves many descriptors, the second one ends before it has taken them, and the third one gets all.
 [[noreturn]] void leave_much(UniqueFd socket, std::uintmax_t which) {
   if (which == 2) be_killed();
   KeptDescriptors kept(std::move(socket));
@@ -74,7 +74,7 @@ void wait_for_signal() {
   ::_exit(kept.has({KeptKind::device}) && which == 3 ? 0 : 5);
 }
 
-/// The first one is killed before it has done what the signal says.
+/// The first daemon is killed before it has acted on the signal.
 [[noreturn]] void end_by_signal(UniqueFd socket, std::uintmax_t which) {
   KeptDescriptors kept(std::move(socket));
   kept.keep({KeptKind::device}, any_descriptor().get());
@@ -87,7 +87,7 @@ void wait_for_signal() {
 TEST(SupervisorTest, Daemon) {
   const char* const task = std::getenv(kTask);
   UniqueFd socket(task == nullptr ? -1 : socket_of_this_process());
-  if (!socket.valid()) return;  // this process is no daemon
+  if (!socket.valid()) return;  // this process is not a daemon
   const std::uintmax_t which = note_start();
   if (std::string(task) == "leave much") leave_much(std::move(socket), which);
   end_by_signal(std::move(socket), which);

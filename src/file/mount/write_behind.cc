@@ -23,7 +23,7 @@ void WriteBehind::replay(Host& host) {
   const auto tell = [&](const Replayed& one) {
     if (one.error == 0) return;
     log::write(log::Level::error, "wherry mount: writes to " + printable(one.name) +
-                                      " that an earlier daemon had kept" +
+                                      " that an earlier daemon had held back" +
                                       " are lost: " + std::system_category().message(one.error));
     for_each_node(one.identity, [&](NodeId node) {
       for (const auto& file : nodes_.open_files(node)) file->errors().note(one.error);
@@ -96,7 +96,7 @@ void WriteBehind::rename() {
   }
 }
 
-/// Null: nothing is to be kept of it.
+/// Null: writes to the file are not held back.
 WriteBehind::Kept WriteBehind::ask(NodeId node, OpenFile& file) {
   const std::uint64_t client = client_ ? client_() : 0;
   if (client == 0 || !file.writing().is_due()) return nullptr;
@@ -111,7 +111,7 @@ WriteBehind::Kept WriteBehind::ask(NodeId node, OpenFile& file) {
     files_.push_back(made);
     count_.store(files_.size(), std::memory_order_release);  // KEPT release: before the first write is acknowledged
   }
-  // Recalls that nothing tells of any more have been marked before, or are seen here.
+  // If the connection for recalls broke meanwhile, recall_all() marks the file, or `client_()` differs here.
   const bool granted = client_() == client && made->ask(client, *identity, *path);
   file.writing().note(granted);
   if (granted) return made;
@@ -176,7 +176,7 @@ void WriteBehind::close(NodeId node, const OpenFile& file) {
   if (kept != nullptr && &kept->file() == &file) end(kept, true);
 }
 
-/// It is found until it is over, so that no call asks the server meanwhile.
+/// The file stays in the list until it is over, so that no other call asks the server meanwhile.
 void WriteBehind::end(const Kept& kept, bool closes) {
   kept->give_back(closes);
   const std::lock_guard lock(mutex_);
@@ -204,7 +204,7 @@ void WriteBehind::recall_all() {
   changed_.notify_all();
 }
 
-/// With the lock, or the thread could look just before, and sleep.
+/// Takes the lock: otherwise the thread could check just before, and then sleep.
 void WriteBehind::wake() {
   {
     const std::lock_guard lock(mutex_);
@@ -212,19 +212,20 @@ void WriteBehind::wake() {
   changed_.notify_all();
 }
 
-/// False: there is no memory for it at the moment.
+/// False: no memory at the moment.
 bool WriteBehind::attend_to(const Kept& kept) {
   try {
     if (!kept->is_recalled()) kept->write_some();
     if (kept->is_recalled() || !kept->is_held()) end(kept, false);
     return true;
   } catch (const std::exception& error) {
-    log::write(log::Level::error, std::string("wherry mount: writes are kept for longer: ") + error.what());
+    log::write(log::Level::error,
+               std::string("wherry mount: cannot send held-back writes now, will retry: ") + error.what());
     return false;
   }
 }
 
-/// One request at a time, so that what is recalled does not wait for more than that.
+/// Sends one request at a time, so that a recall waits for at most one.
 void WriteBehind::run() {
   std::unique_lock lock(mutex_);
   while (runs_) {

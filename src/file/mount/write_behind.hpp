@@ -21,68 +21,68 @@
 
 namespace wherry::file::mount {
 
-/// Writes to files that are delegated to this mount: acknowledged once they are in its memory, and written to the
-/// server by a thread of its own, or by calls that need them there.
+/// Write-behind for files that are delegated to this mount. A write is acknowledged once it is in this memory. A
+/// separate thread writes it to the server, or a call that needs it there.
 ///
-/// A node has one KeptFile at most, from before the server is asked for a delegation until that is given back. Calls
-/// that ask the server for the data, size or times of a file come after `settle`; those that change them in another
-/// way, or open the file, after `give_back`.
+/// A node has at most one KeptFile, from before the server is asked for a delegation until that is given back. Before a
+/// call asks the server for the data, size or times of a file, it must call `settle`. Before a call changes these in
+/// another way, or opens the file, it must call `give_back`.
 ///
-/// Threads: any. `keeps` and `recall` never block, the others as Host does.
+/// Thread-safe. `keeps` and `recall` never block; the others block as Host does.
 class WriteBehind {
  public:
   using FileIdentity = layout::FileIdentity;
 
-  /// @param memory  of WriteBuffer::make. Throws Error.
+  /// @param memory  from WriteBuffer::make. Throws Error.
   WriteBehind(Nodes& nodes, UniqueFd memory) : nodes_(nodes), buffer_(std::move(memory)) {}
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
   ~WriteBehind() { stop(); }
 
-  /// Writes what an earlier daemon left in the memory. Errors are told as those of other writes. Before `start`.
+  /// Writes what an earlier daemon left in the memory. Its errors are reported as those of other writes. Call it before
+  /// `start`.
   void replay(Host& host);
-  /// Starts the thread: from now on writes may be kept. Once.
-  /// @param client  the number by which the server tells this mount of recalls, 0 while there is none
-  /// Throws std::system_error.
+  /// Starts the thread: from now on writes may be held back. Once. Throws std::system_error.
+  /// @param client  returns the number by which the server sends recalls to this mount; 0: none
   void start(std::function<std::uint64_t()> client);
-  /// Writes all, and logs errors that no fsync has told of. Nothing is kept any more.
+  /// Writes everything, and logs errors that no fsync has reported. Later writes are not held back.
   void stop();
 
-  /// Keeps a write, or the beginning of it. Fewer bytes: the rest is to be written by the caller; nothing that was kept
-  /// before is unwritten then.
+  /// Keeps a write, or its beginning. If it returns fewer bytes than given, the caller writes the rest; all bytes kept
+  /// before are written by then.
   std::size_t write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from,
                     const Writer& by);
-  /// Keeps an append. False: it is to be made by the caller; nothing that was kept before is unwritten then.
-  /// @param begin  called before, with the end of the file
+  /// Keeps an append. False: the caller makes it; all bytes kept before are written by then.
+  /// @param begin  called first, with the end of the file
   bool append(NodeId node, OpenFile& file, std::span<const std::byte> from, const Writer& by,
               const std::function<void(std::uint64_t)>& begin);
-  /// What was acknowledged of the file is written, or has failed.
+  /// Waits until all acknowledged writes to the file are written, or have failed.
   void settle(NodeId node);
-  /// The same of all files.
+  /// The same for all files.
   void settle_all();
-  /// The same of one, and the server has it back.
+  /// As `settle`, and gives the file back to the server.
   void give_back(NodeId node);
-  /// The same of a handle that is closed next.
+  /// As `give_back`, for a handle that is closed next.
   void close(NodeId node, const OpenFile& file);
 
-  /// Errors that no fsync has told of, and none will.
+  /// Logs errors that no fsync has reported, and none will.
   void log_errors(NodeId node, OpenFile& file);
 
-  /// Whether writes to the file are kept, and its mode has no set-user-ID or set-group-ID bits.
+  /// Whether writes to the file are held back, and its mode has no set-user-ID or set-group-ID bits.
   [[nodiscard]] bool keeps(NodeId node) const;
-  /// Files whose attributes at the server may be behind.
+  /// Files whose attributes at the server may be out of date.
   [[nodiscard]] std::vector<NodeId> kept() const;
-  /// Directories or files have other names now.
+  /// Call it after a rename: updates the recorded names.
   void rename();
 
-  /// Others want these files. Returns those of which nothing is kept here.
+  /// Records recalls. Returns the files that have no held-back writes here.
   std::vector<FileIdentity> recall(const std::vector<FileIdentity>& files);
-  /// The server tells of no recalls any more.
+  /// Call it when the server sends no recalls any more.
   void recall_all();
 
  private:
   using Kept = std::shared_ptr<KeptFile>;
-  static constexpr std::size_t kShares = 8;  ///< of one file: an eighth of the memory
+  static constexpr std::size_t kShares = 8;  ///< one file gets at most an eighth of the memory
 
   [[nodiscard]] Kept find(NodeId node) const;
   Kept ask(NodeId node, OpenFile& file);
@@ -94,7 +94,7 @@ class WriteBehind {
   Nodes& nodes_;
   WriteBuffer buffer_;
   std::function<std::uint64_t()> client_{};
-  std::atomic<std::size_t> count_{0};  ///< of `files_`
+  std::atomic<std::size_t> count_{0};  ///< size of `files_`
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Kept> files_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What was acknowledged is seen by every call that begins later, whatever other threads do.
+// Every call that begins after a write was acknowledged sees that write, whatever other threads do.
 #include "file/mount/write_behind.hpp"
 
 #include <fcntl.h>
@@ -56,7 +56,7 @@ class KeptWrites : public ::testing::Test {
   void wait_for_client() {
     while (system_.delegations().client() == 0) std::this_thread::sleep_for(1ms);
   }
-  /// Writes at the end until that is kept. Returns the size.
+  /// Writes at the end until writes are held back. Returns the size.
   std::uint64_t write_until_kept(std::uint64_t size) {
     while (!system_.tree().write_behind().keeps(entry_.node)) {
       write(size, "12345678");
@@ -161,7 +161,7 @@ TEST_F(KeptWrites, EachIsDueByItsOwnAgeHoweverManyRequestsTheyTake) {
   kept.give_back(false);
 }
 
-/// One file that is asked for by hand.
+/// A KeptFile that the test controls directly.
 class OneKeptFile : public KeptWrites {
  protected:
   bool ask(KeptFile& kept) {
@@ -195,7 +195,7 @@ TEST_F(OneKeptFile, WhatIsWrittenWithoutTheDelegationIsNoChangeByOthers) {
   KeptFile kept(buffer_, system_.tree().nodes(), entry_.node, *file_, 1 << 19);
   ASSERT_TRUE(ask(kept));
   ASSERT_EQ(keep(kept, 0, "kept"), 4U);
-  served_.kill();  // with it the delegation is gone
+  served_.kill();  // this ends the delegation
   EXPECT_TRUE(kept.write_some());
   ASSERT_EQ(content_of(path()), "kept");
   layout::FileStatus now{};
@@ -218,7 +218,7 @@ TEST_F(OneKeptFile, TheNextDaemonKnowsWhoseWritesAreKept) {
   ASSERT_EQ(kept.keep(4, as_data("user"), user).bytes, 4U);
   EXPECT_NE(drops() & layout::kFileWriteByUser, 0U);
   EXPECT_EQ(::chmod(path().c_str(), 04755), 0);
-  served_.kill();  // what follows is written without the delegation
+  served_.kill();  // later writes have no delegation
   EXPECT_TRUE(kept.write_some());
   EXPECT_EQ(drops(), 0U);
   struct stat found{};
@@ -265,7 +265,8 @@ TEST_F(OneKeptFile, OneThatIsRenewedAlreadyIsNotRenewedAgain) {
   ASSERT_TRUE(ask(kept));
   ASSERT_EQ(keep(kept, 0, "kept"), 4U);
   kept.renew(system_.delegations().client(), 1);
-  EXPECT_EQ(std::filesystem::file_size(path()), 0U) << "there was room";  // an open would wait for its end
+  EXPECT_EQ(std::filesystem::file_size(path()), 0U) << "there was room";  // does not open the file: an open would wait
+                                                                          // for the end of the delegation
   kept.give_back(false);
 }
 
@@ -279,7 +280,7 @@ TEST_F(OneKeptFile, NothingIsKeptOfAFileThatIsGivenBackWhileItIsAskedFor) {
     asked = std::async(std::launch::async, [&] { return ask(kept); });
     while (buffer_.left().empty()) std::this_thread::yield();
     given_back = std::async(std::launch::async, [&] { kept.give_back(false); });
-    // If it has not begun by then it comes later, and the test shows less.
+    // If it has not begun by then, it comes later, and the test proves less.
     std::this_thread::sleep_for(50ms);
   }
   (void)asked.get();
@@ -306,7 +307,7 @@ TEST_F(KeptWrites, AFileThatWasGivenBackBeforeItWasAskedForIsNotKept) {
   const Identity identity = system_.tree().nodes().identity(entry_.node).value_or(Identity());
   EXPECT_FALSE(kept.ask(system_.delegations().client(), identity, "file"));
   EXPECT_EQ(kept.keep(0, std::as_bytes(std::span(std::string_view("lost")))).bytes, 0U);
-  // Nothing is delegated: the host's open does not wait.
+  // Nothing is delegated, so the host's open does not wait.
   const UniqueFd native(::open(path().c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
   EXPECT_TRUE(native.valid()) << std::strerror(errno);
 }

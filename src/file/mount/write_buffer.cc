@@ -20,11 +20,11 @@ using layout::WriteFile;
 using layout::WriteRecord;
 
 constexpr std::size_t kPage = 4096;
-constexpr const char* kAdvice = "set --write-buffer to less";
+constexpr const char* kAdvice = "set --write-buffer to a smaller size";
 
 std::size_t files_end() { return sizeof(WriteBufferHeader) + layout::kWriteBufferFiles * sizeof(WriteFile); }
 
-/// Where the pieces begin.
+/// Offset of the pieces.
 std::size_t head_of(std::size_t records) {
   return (files_end() + records * sizeof(WriteRecord) + kPage - 1) / kPage * kPage;
 }
@@ -60,7 +60,7 @@ WriteBuffer::WriteBuffer(UniqueFd memory) : memory_(std::move(memory)) {
       ::fstat(memory_.get(), &found) == 0 && ::pread(memory_.get(), &header, sizeof header, 0) == sizeof header &&
       header.version == layout::kWriteBufferVersion && header.magic == layout::kWriteBufferMagic &&
       header.records <= UINT32_MAX / kPiece && static_cast<std::uint64_t>(found.st_size) == size_of(header.records);
-  if (!is_one) throw Error(EINVAL, "use memory for writes", "", "give what WriteBuffer::make has made");
+  if (!is_one) throw Error(EINVAL, "use memory for writes", "", "pass a memfd from WriteBuffer::make");
   records_ = header.records;
   map(size_of(records_));
   for (RecordNumber number = records_; number-- > 0;) {
@@ -76,7 +76,8 @@ WriteBuffer::WriteBuffer(UniqueFd memory) : memory_(std::move(memory)) {
   }
 }
 
-/// Of a committed record. One of a file that was removed would otherwise become one of the next file with that number.
+/// Whether a committed record is valid. Otherwise a record of a removed file would become one of the next file with
+/// that number.
 bool WriteBuffer::is_sound(RecordNumber number) const {
   const WriteRecord& found = record(number);
   const bool has_file = found.file < layout::kWriteBufferFiles &&
@@ -140,7 +141,7 @@ void WriteBuffer::remove_file(FileNumber number) {
 
 void WriteBuffer::rename(FileNumber number, const std::string& name) {
   WriteFile& renamed = file(number);
-  if (name.size() >= sizeof renamed.names[0]) return;  // it is not found by it then
+  if (name.size() >= sizeof renamed.names[0]) return;  // the file will not be found by this name
   const std::uint64_t next = 1 - renamed.name.load(std::memory_order_relaxed);
   std::memcpy(renamed.names[next], name.c_str(), name.size() + 1);
   renamed.name.store(next, std::memory_order_release);  // KEPT-NAME release: the name

@@ -15,52 +15,53 @@
 
 namespace wherry::file::mount {
 
-/// Memory for writes that are not on their way to the server yet, and what is known of their files
-/// (layout/write_buffer.hpp). The order in which records are written is the callers' matter.
+/// Memory for writes that are not sent to the server yet, and the state of their files (layout/write_buffer.hpp). The
+/// caller decides in which order records are written.
 ///
-/// Threads: any; calls for one file from one at a time. Nothing blocks.
+/// Thread-safe; calls for one file must come from one thread at a time. Never blocks.
 class WriteBuffer {
  public:
   using FileNumber = std::uint32_t;
   using RecordNumber = std::uint32_t;
   static constexpr std::size_t kPiece = layout::kWriteBufferPiece;
 
-  /// @param memory  a memfd of `make`, in which records may be left. Those of no file are dropped
-  /// Throws Error: EINVAL: it is none.
+  /// Throws Error: EINVAL if `memory` is not such a memfd.
+  /// @param memory  a memfd from `make`, which may contain records. Records without a file are dropped
   explicit WriteBuffer(UniqueFd memory);
   WriteBuffer(const WriteBuffer&) = delete;
   WriteBuffer& operator=(const WriteBuffer&) = delete;
   ~WriteBuffer();
 
-  /// A memfd with room for so many bytes, rounded down to pieces; 0: nothing is kept. Throws Error: no memory.
+  /// Returns a memfd with room for `bytes`, rounded down to pieces; 0: no room. Throws Error: no memory.
   static UniqueFd make(std::size_t bytes);
 
   [[nodiscard]] std::size_t bytes() const { return std::size_t{records_} * kPiece; }
 
-  /// Empty: there are too many, or the name is too long.
-  /// @param appends  its records are appends
+  /// Empty: too many files, or the name is too long.
+  /// @param appends  whether its records are appends
   std::optional<FileNumber> add_file(const Identity& identity, const std::string& name, bool appends = false);
-  /// After its records. If its records follow, and this program is killed in between, the next one drops them.
+  /// Call it after its records are removed. If it is called before that, and this program is killed in between, the
+  /// next one drops the records.
   void remove_file(FileNumber file);
   void rename(FileNumber file, const std::string& name);
-  /// As the server's file is, but for what is kept. Before the records are removed that a request has written.
+  /// Sets the state of the server's file without kept records. Call it before the records that a request has written
+  /// are removed.
   void set_written(FileNumber file, std::uint64_t size, std::uint64_t modified);
-  /// Which set-user-ID and set-group-ID bits go with its records. Before those are kept.
+  /// Sets which set-user-ID and set-group-ID bits its records drop. Call it before those are kept.
   /// @param by  kFileWriteBy...
   void set_drops(FileNumber file, std::uint32_t by);
-  /// @param sending  a request with the first records is on its way: true before it is sent, false once they are
-  /// removed
+  /// @param sending  true before a request with the first records is sent; false once these records are removed
   void set_sending(FileNumber file, bool sending);
 
-  /// Keeps bytes, at most a piece. Empty: there is no room.
+  /// Keeps bytes, at most a piece. Empty: no room.
   std::optional<RecordNumber> add(FileNumber file, std::uint64_t offset, std::span<const std::byte> from);
-  /// Adds bytes to a record, as many as there is room for. Returns how many.
+  /// Adds bytes to a record, as many as fit. Returns how many.
   std::size_t extend(RecordNumber record, std::span<const std::byte> from);
   void remove(RecordNumber record);
   [[nodiscard]] std::uint64_t offset(RecordNumber record) const;
   [[nodiscard]] std::span<const std::byte> data(RecordNumber record) const;
 
-  /// What was left: by a program that was killed. Everything is checked that is read.
+  /// What a killed program left. Everything read is checked.
   struct LeftFile {
     FileNumber number = 0;
     Identity identity{};  ///< without its type
@@ -70,7 +71,7 @@ class WriteBuffer {
     bool sending = false;
     bool appends = false;
     std::uint32_t drops = 0;              ///< kFileWriteBy...
-    std::vector<RecordNumber> records{};  ///< in their order
+    std::vector<RecordNumber> records{};  ///< in the order in which they were kept
   };
   [[nodiscard]] std::vector<LeftFile> left() const;
 
@@ -86,7 +87,7 @@ class WriteBuffer {
   std::size_t size_ = 0;
   std::uint32_t records_ = 0;
   std::mutex mutex_;
-  std::vector<RecordNumber> free_;  ///< the one that was used last is used next: its memory is at hand
+  std::vector<RecordNumber> free_;  ///< last freed, first reused: its memory is still in the caches
   std::vector<FileNumber> free_files_;
   std::uint64_t sequence_ = 0;
 };

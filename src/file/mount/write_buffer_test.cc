@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whenever a mount is killed, what it had acknowledged is found in the memory, and nothing else.
+// Whenever a mount is killed, the memory contains exactly what was acknowledged.
 #include "file/mount/write_buffer.hpp"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ std::string text_of(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-/// What is in a memfd at this moment, in another one.
+/// A copy of a memfd in its current state.
 UniqueFd copy_of(int memory) {
   struct stat found{};
   EXPECT_EQ(::fstat(memory, &found), 0);
@@ -65,7 +65,7 @@ TEST_F(WriteBufferTest, KeepsAsMuchAsItHasRoomFor) {
   EXPECT_EQ(buffer_.extend(*record, bytes_of(piece)), 0U);
 }
 
-/// A random walk; after each step the memory is looked at as by the next program.
+/// A random walk. After each step the memory is read as the next program would read it.
 TEST_F(WriteBufferTest, AtEachMomentWhatWasKeptIsFoundInItsOrder) {
   struct Record {
     WriteBuffer::RecordNumber number;
@@ -174,7 +174,7 @@ class Replaying : public ::testing::Test {
  protected:
   Replaying() { std::ofstream(path()) << "content"; }
   [[nodiscard]] std::filesystem::path path() const { return served_.root() / "file"; }
-  /// As a mount that keeps a write.
+  /// Keeps a write as a mount does.
   WriteBuffer::FileNumber keep(std::uint64_t offset, const std::string& data) {
     FileStatus status{};
     EXPECT_EQ(host_.names().status("file", false, status), 0);
@@ -226,7 +226,7 @@ TEST_F(Replaying, DoesNotWriteToAnotherFileOfTheName) {
 TEST_F(Replaying, FindsTheFileByTheNameThatItHasByNow) {
   keep(0, "CARD");
   std::filesystem::rename(path(), served_.root() / "moved");
-  std::ofstream(path()) << "content";  // another one
+  std::ofstream(path()) << "content";  // another file
   EXPECT_EQ(
       replay(buffer_, host_, {}, [](const Identity&) { return std::vector<std::string>{"gone", "moved"}; }).at(0).error,
       0);

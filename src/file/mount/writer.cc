@@ -10,7 +10,7 @@
 
 namespace wherry::file::mount {
 
-/// Not by fuse_req_getgroups, which in libfuse 3.14 reads past the end of its buffer.
+/// Does not use fuse_req_getgroups, which in libfuse 3.14 reads beyond its buffer.
 bool Writer::is_in_group(gid_t wanted) const {
   if (group == wanted) return true;
   std::ifstream status("/proc/" + std::to_string(process) + "/status");
@@ -26,11 +26,11 @@ bool Writer::is_in_group(gid_t wanted) const {
   return false;
 }
 
-/// Without the right to do so the server is without privileges itself, and its write has done it.
+/// If set_mode is not permitted, the server is unprivileged, and its write has already dropped the bits.
 void drop_set_id_bits(Host& host, Host::Handle handle, std::uint32_t mode, std::uint32_t by) {
   const std::uint32_t dropped = bits_dropped(mode, by);
   if (dropped != 0 && host.set_mode(handle, mode & 07777U & ~dropped) != 0)
-    log::write(log::Level::debug, "wherry mount: a file that was written keeps its set-user-ID bits");
+    log::write(log::Level::debug, "wherry mount: cannot remove the set-user-ID bits of a written file");
 }
 
 }  // namespace wherry::file::mount

@@ -24,7 +24,7 @@ ssize_t uninterrupted(Call call) {
   return result;
 }
 
-/// Makes a change by a handle unless its client was cut off.
+/// Makes a change by a handle, unless its client was cut off.
 template <class Call>
 ssize_t changed(WriteDelegation* delegation, Call call) {
   const WriteDelegation::Change change(delegation);
@@ -33,7 +33,7 @@ ssize_t changed(WriteDelegation* delegation, Call call) {
   return -1;
 }
 
-/// A description without O_APPEND, by which Linux takes pwrite for an append, while it lives.
+/// Removes O_APPEND from a description while it lives: with O_APPEND, Linux treats pwrite as an append.
 class NoAppend {
  public:
   explicit NoAppend(int descriptor) : descriptor_(descriptor), flags_(::fcntl(descriptor, F_GETFL)) {
@@ -88,7 +88,7 @@ ssize_t Backing::copy(std::uint64_t offset, const Backing& to, std::uint64_t to_
 }
 
 int Backing::flush(bool data_only) {
-  // Not during all of it: it may wait for a disk, and changes nothing.
+  // Not held during the flush, which may wait for a disk, and changes nothing.
   if (!WriteDelegation::Change(delegation()).is_allowed()) return ESTALE;
   return (data_only ? ::fdatasync(descriptor()) : ::fsync(descriptor())) == 0 ? 0 : errno;
 }
@@ -100,11 +100,11 @@ int Backing::set_size(std::uint64_t size) {
   return change.is_allowed() ? mapped::set_size(descriptor(), size) : ESTALE;
 }
 
-/// Without the right to do so this process is without privileges itself, and its write has done it.
+/// If fchmod is not permitted, this process is unprivileged, and its write has already dropped the bits.
 void Backing::drop_set_id(std::uint32_t mode, std::uint32_t by) const {
   const std::uint32_t dropped = bits_dropped(mode, by);
   if (dropped != 0 && ::fchmod(descriptor(), mode & 07777 & ~dropped) != 0)
-    log::write(log::Level::debug, "wherry serve: a file that was written keeps its set-user-ID bits");
+    log::write(log::Level::debug, "wherry serve: cannot remove the set-user-ID bits of a written file");
 }
 
 int Backing::allocate(int mode, std::uint64_t offset, std::uint64_t length) {

@@ -9,13 +9,14 @@
 
 namespace wherry::file {
 
-/// The processes of clients that follow one another, each in place of one that was killed. What an earlier one had sent
-/// is done before a later one is served: a request that it repeats would be done before the first attempt otherwise.
+/// Orders the processes of a client, each of which replaces one that was killed. The server completes all requests of
+/// an earlier process before it serves a later one. Otherwise a repeated request could be carried out before its first
+/// attempt.
 ///
-/// Threads: any. Nothing blocks.
+/// Thread-safe. Never blocks.
 class ClientProcesses {
  public:
-  /// A connection of a process, while it is served.
+  /// One connection of a process, while the server serves it.
   class Member {
    public:
     Member(ClientProcesses& all, std::uint64_t client, std::uint64_t process) : all_(all), key_(client, process) {
@@ -28,7 +29,7 @@ class ClientProcesses {
       const std::lock_guard lock(all_.mutex_);
       if (const auto own = all_.connections_.find(key_); --own->second == 0) all_.connections_.erase(own);
     }
-    /// Whether a connection of an earlier process of this client is served.
+    /// Whether a connection of an earlier process of this client is still served.
     [[nodiscard]] bool has_earlier() const {
       const std::lock_guard lock(all_.mutex_);
       const auto first = all_.connections_.lower_bound({key_.first, 0});

@@ -26,28 +26,27 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// How soon a program of the host that opens a file for writing is noticed.
+/// Period of the check for broken leases.
 constexpr auto kPause = 10ms;
 constexpr std::chrono::milliseconds kTime(layout::kFileDelegationMs);
-/// A delegation is recalled no sooner after it was granted. The client's kernel takes no answer that was on its way
-/// when it was told to drop what it knows, and the one that came with the delegation may be the first to tell of a
-/// change.
+/// Minimum age of a delegation at its recall. The client's kernel discards answers that were under way when it is told
+/// to drop its cache. The answer that came with the delegation may be the first one to show a change.
 constexpr auto kSettled = 50ms;
-/// After a broken lease, for opens that did not wait but are tried again.
+/// After a broken lease the file is not delegated for this time, for opens that failed and are retried.
 constexpr auto kRest = 250ms;
-/// A client that does not heed a recall gets nothing for so long: each time an open would wait for it. Doubled at each
-/// later recall, up to 64 times.
+/// A client that ignores a recall gets no delegation for this time, since each open would wait for it. Doubled at each
+/// later ignored recall, up to 64 times.
 constexpr auto kDistrust = 5s;
 constexpr int kMostDoublings = 6;
-/// Files that are read or written again and again at one time. Each takes a descriptor and is looked at every 10 ms.
+/// Limit of files that are read or written repeatedly at one time. Each takes a descriptor, and is checked every 10 ms.
 constexpr std::size_t kMostLeases = 256;
 
-/// How often a client is told that a file is to be given back that it may write to.
+/// Period of the recalls of a file that is delegated for writing.
 constexpr auto kRepeat = 250ms;
-/// What one client may keep of one file.
+/// Limit of held-back bytes per file and client.
 constexpr std::uint64_t kMostKept = std::uint64_t{64} << 20;
 
-/// Half of what is left: file systems need room for more than data.
+/// Half of the free space: file systems need room for more than data.
 std::uint64_t room_on(int descriptor) {
   struct statfs found{};
   if (::fstatfs(descriptor, &found) != 0) return 0;
@@ -55,28 +54,28 @@ std::uint64_t room_on(int descriptor) {
   return std::uint64_t{found.f_bavail} * static_cast<std::uint64_t>(found.f_bsize) / 2;
 }
 
-/// File systems whose files change by this kernel alone. FUSE's and NFS's have leases, too, which tell of no change
-/// that is made elsewhere.
+/// Whether only this kernel changes the files of a file system. FUSE and NFS support leases too, but report no changes
+/// that are made elsewhere.
 bool is_local(int descriptor) {
   struct statfs found{};
   if (::fstatfs(descriptor, &found) != 0) return false;
-  constexpr auto kXfs = 0x58465342;  // XFS_SUPER_MAGIC, which no header of the kernel's has
+  constexpr auto kXfs = 0x58465342;  // XFS_SUPER_MAGIC, which no kernel header defines
   constexpr std::array kLocal{std::int64_t{EXT4_SUPER_MAGIC},  std::int64_t{kXfs},
                               std::int64_t{BTRFS_SUPER_MAGIC}, std::int64_t{TMPFS_MAGIC},
                               std::int64_t{F2FS_SUPER_MAGIC},  std::int64_t{OVERLAYFS_SUPER_MAGIC}};
   return std::ranges::find(kLocal, std::int64_t{found.f_type}) != kLocal.end();
 }
 
-/// Another description of the file, with a lease on it. Invalid where that cannot be had.
+/// A new open file description of the file, with a lease on it. Invalid: the kernel gives none.
 UniqueFd lease_on(int descriptor) {
   UniqueFd made = open_again(descriptor, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
   if (!made.valid()) return {};
-  // Of all signals this one does nothing by default. SIGIO would end the process.
+  // The default action of SIGURG is to ignore it. SIGIO would end the process.
   if (::fcntl(made.get(), F_SETSIG, SIGURG) != 0 || ::fcntl(made.get(), F_SETLEASE, F_RDLCK) != 0) return {};
   return made;
 }
 
-/// Whether no open waits for its end, or has failed because of it.
+/// Whether no open waits for the end of the lease, or has failed because of it.
 bool is_whole(const UniqueFd& lease) { return ::fcntl(lease.get(), F_GETLEASE) == F_RDLCK; }
 
 }  // namespace
@@ -116,7 +115,7 @@ Delegations::~Delegations() {
   budget_.give_back(leases_);
 }
 
-/// Returns its number.
+/// Returns the client's number.
 std::uint64_t Delegations::add(Client& client) {
   std::random_device random;
   const std::lock_guard lock(mutex_);
@@ -139,7 +138,7 @@ bool Delegations::grant(std::uint64_t client, int descriptor) {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
     if (!may_hold(client, now)) return false;
-    if (has_writer(identity)) return false;  // the lease that is made below would break its own
+    if (has_writer(identity)) return false;  // the open for the new lease would break the writer's lease
     const auto known = files_.find(identity);
     if (known != files_.end()) return prolong(known->second, client, now);
     if (leases_ >= most_leases() || !budget_.take()) return false;
@@ -154,10 +153,10 @@ std::shared_ptr<WriteDelegation> Delegations::grant_write(std::uint64_t client, 
   const Identity identity{.device = found.st_dev, .inode = found.st_ino};
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
-  look_at_writers(now);  // it may have been given back a moment ago
-  // A file that rests is left to opens that are tried again.
+  look_at_writers(now);  // a delegation may have been given back just now
+  // A resting file is left to opens that are retried.
   if (!may_hold(client, now) || files_.contains(identity) || has_writer(identity)) return nullptr;
-  // Others must be able to have some, too.
+  // Leaves leases for other clients.
   if (writers_of(client) >= most_writers()) return nullptr;
   if (leases_ >= most_leases() || !budget_.take()) return nullptr;
   auto taken = WriteDelegation::take(descriptor, client, timeout_);
@@ -198,7 +197,7 @@ bool Delegations::has_writer(const Identity& identity) const {
   return std::ranges::any_of(writers_, [&](const Writer& one) { return one.delegation->file() == identity; });
 }
 
-/// One that takes no recalls, or heeds none, gets no more.
+/// A client that takes no recalls, or ignores them, gets no more delegations.
 bool Delegations::may_hold(std::uint64_t client, Clock::time_point now) const {
   const auto known = clients_.find(client);
   return known != clients_.end() && known->second->recalls_.size() < layout::kFileMaxIdentities &&
@@ -212,7 +211,7 @@ bool Delegations::prolong(File& file, std::uint64_t client, Clock::time_point no
   return true;
 }
 
-/// The lease counts already. Another thread may have made one of the file meanwhile.
+/// The caller has counted the lease already. Another thread may have made one for the file meanwhile.
 bool Delegations::make(const Identity& identity, std::uint64_t client, UniqueFd lease) {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
@@ -230,7 +229,7 @@ bool Delegations::make(const Identity& identity, std::uint64_t client, UniqueFd 
   return file != nullptr && prolong(*file, client, now);
 }
 
-/// Null: there is none that has heard of its recall. A recall that is not taken yet is of a later delegation.
+/// Null: no holder that has received its recall. A recall that is not taken yet belongs to a later delegation.
 Delegations::Holder* Delegations::recalled_holder(std::uint64_t client, const Identity& identity) {
   const auto known = clients_.find(client);
   const auto file = files_.find(identity);
@@ -248,7 +247,7 @@ std::vector<Delegations::Identity> Delegations::heed(std::uint64_t client, std::
   for (const Identity& identity : files) {
     Holder* const holder = recalled_holder(client, identity);
     if (holder == nullptr) continue;
-    // Once, or a client could keep the file.
+    // Only once, or a client could keep the file forever.
     if (!std::exchange(holder->heeded, true)) holder->until = Clock::now() + kTime + margin_;
     held.push_back(identity);
   }
@@ -356,7 +355,7 @@ void Delegations::expire(File& file, Clock::time_point now) {
 }
 
 void Delegations::end(File& file, Clock::time_point now, Ended& ended) {
-  // Before the descriptor is closed, which may take its time.
+  // Before the descriptor is closed, which may take long.
   ::fcntl(file.lease.get(), F_SETLEASE, F_UNLCK);
   ended.push_back(std::move(file.lease));
   file.rests_until = file.broken ? now + kRest : now;

@@ -19,45 +19,45 @@
 
 namespace wherry::file {
 
-/// What clients may keep of files. A delegation stands on a lease of the kernel's (F_SETLEASE): the file is not open
-/// for writing, and an open for writing, also by a program of the host, waits until the lease is given up. That is when
-/// its last delegation is given back, or has expired.
+/// The files that clients may cache. Each delegation rests on a kernel lease (F_SETLEASE): the file is not open for
+/// writing. An open for writing, also by a program of the host, waits until the lease is given up. The server gives it
+/// up when the last delegation of the file is given back or has expired.
 ///
-/// States of a file, and what leads from one to the next:
+/// States of a file, and the function that causes each transition:
 ///
 ///   unknown -> leased   grant: the kernel gives a lease
-///   leased  -> broken   look: an open waits for the end of the lease, or has failed because of it. Clients are told
+///   leased  -> broken   look: an open waits for the end of the lease, or has failed because of it. Recalls are sent
 ///   leased  -> unknown  look: all delegations have expired
 ///   broken  -> resting  give_back, look: the last delegation has ended, and the lease with it
-///   resting -> unknown  look: opens that are tried again have had their turn
+///   resting -> unknown  look: opens that are retried have had time to succeed
 ///
-/// The kernel tells of a broken lease by a signal, which would be the whole process's. Leases are looked at every 10 ms
-/// instead, while there are any.
+/// The kernel reports a broken lease by a signal, which would affect the whole process. Instead a thread checks all
+/// leases every 10 ms while there are any.
 ///
-/// One client alone may have a file for writing (WriteDelegation). Its recall is repeated until the delegation is over.
+/// Only one client may have a file delegated for writing (WriteDelegation). Its recall is repeated until it ends.
 ///
-/// Threads: any. `grant` blocks as the file system does, without a lock.
+/// Thread-safe. `grant` blocks as the file system does, and holds no lock meanwhile.
 class Delegations {
  public:
   using Clock = std::chrono::steady_clock;
   using Identity = layout::FileIdentity;
 
-  /// One that is told of recalls. Of one thread at a time.
+  /// A client that receives recalls. One thread at a time.
   class Client {
    public:
-    /// Throws Error: EMFILE; EAGAIN: no more threads.
+    /// Throws Error: EMFILE, or EAGAIN (no more threads).
     explicit Client(Delegations& delegations);
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
-    /// Its delegations expire.
+    /// Its delegations stay until they expire.
     ~Client();
 
-    /// Not to be guessed: other connections of this client ask by it.
+    /// Random, since other connections of this client identify themselves by it.
     [[nodiscard]] std::uint64_t number() const { return number_; }
-    /// Readable when there are recalls that `silence` has not heard of.
+    /// Readable if there are recalls since the last `silence`.
     [[nodiscard]] int descriptor() const { return event_.get(); }
     void silence() const;
-    /// What is to be given back, each once; at most layout::kFileMaxIdentities.
+    /// Takes pending recalls, each once; at most layout::kFileMaxIdentities.
     [[nodiscard]] std::vector<Identity> take();
 
    private:
@@ -65,38 +65,38 @@ class Delegations {
     Delegations& delegations_;
     UniqueFd event_;
     std::uint64_t number_ = 0;
-    // By Delegations::mutex_:
+    // Guarded by Delegations::mutex_:
     std::vector<Identity> recalls_{};
-    Clock::time_point trusted_{};  ///< from then on: after a recall that was not heeded
-    int unheeded_ = 0;             ///< recalls
+    Clock::time_point trusted_{};  ///< no delegations before this time, after an ignored recall
+    int unheeded_ = 0;             ///< number of ignored recalls, bounded
   };
 
-  /// @param grants  false: refuses all
-  /// @param margin  how much longer a delegation lasts here than a client is told
-  /// @param timeout  as of WriteDelegation
+  /// @param grants  false: refuses every delegation
+  /// @param margin  how much longer a delegation lasts here than is reported to the client
+  /// @param timeout  as in WriteDelegation
   Delegations(HandleBudget& budget, bool grants, std::chrono::milliseconds margin, std::chrono::milliseconds timeout)
       : budget_(budget), grants_(grants), margin_(margin), timeout_(timeout) {}
   Delegations(const Delegations&) = delete;
   Delegations& operator=(const Delegations&) = delete;
   ~Delegations();
 
-  /// Delegates the file of this descriptor, or does so for longer. False: the client is not known, the file is open for
-  /// writing or was a moment ago, or no lease on it would tell of all changes, or is to be had.
+  /// Delegates the file of a descriptor, or extends its delegation. False: the client is unknown, the file is or was a
+  /// moment ago open for writing, a lease on this file system would not report all changes, or the kernel gives none.
   [[nodiscard]] bool grant(std::uint64_t client, int descriptor);
-  /// Delegates the file of a descriptor for writing. Null: as `grant`, or others have it open, or the client has
-  /// `most_writers` files for writing already.
+  /// Delegates the file of a descriptor for writing. Null: as `grant`, or other processes have the file open, or the
+  /// client already has `most_writers` files for writing.
   [[nodiscard]] std::shared_ptr<WriteDelegation> grant_write(std::uint64_t client, int descriptor);
-  /// How many bytes of a file that is delegated for writing its client may keep: there is to be room for them, beside
-  /// those that others may keep. 0: it was recalled, or there is no room.
+  /// Returns how many bytes of a file delegated for writing its client may hold back. They must fit on the file system
+  /// beside the bytes reserved for other files. 0: the file was recalled, or there is no room.
   [[nodiscard]] std::uint64_t reserve(const WriteDelegation& writer, int descriptor);
-  /// Which of the files that were recalled are still waited for. For what is to be done before they are given back
-  /// there is time from now on.
+  /// Returns those of `files` that were recalled and not given back. Extends each of them once, so that the client has
+  /// time to finish with it.
   [[nodiscard]] std::vector<Identity> heed(std::uint64_t client, std::span<const Identity> files);
-  /// What was recalled. Other files are left alone: an answer that comes late must not end a later delegation.
+  /// Ends delegations that were recalled. Ignores other files: a late answer must not end a newer delegation.
   void give_back(std::uint64_t client, std::span<const Identity> files);
-  /// An open has met a lease: recalls what is in its way at once.
+  /// Checks all leases at once, because an open has met one, and sends recalls.
   void look();
-  /// How many files one client may have for writing.
+  /// How many files one client may have delegated for writing.
   [[nodiscard]] std::size_t most_writers() const { return most_leases() / kWriterShares; }
 
  private:
@@ -107,8 +107,8 @@ class Delegations {
     bool heeded = false;
   };
   struct File {
-    UniqueFd lease{};                           ///< not valid: resting
-    std::map<std::uint64_t, Holder> holders{};  ///< by the client's number
+    UniqueFd lease{};                           ///< invalid: resting
+    std::map<std::uint64_t, Holder> holders{};  ///< by client number
     bool broken = false;
     Clock::time_point rests_until{};
   };
@@ -118,7 +118,7 @@ class Delegations {
     Clock::time_point next_recall{};
   };
   using Files = std::map<Identity, File>;
-  /// Leases that have ended, closed without the lock.
+  /// Ended leases, to be closed without the lock.
   using Ended = std::vector<UniqueFd>;
 
   std::uint64_t add(Client& client);
@@ -148,7 +148,7 @@ class Delegations {
   std::map<std::uint64_t, Client*> clients_;
   Files files_;
   std::vector<Writer> writers_;
-  std::size_t leases_ = 0;  ///< of `files_` and `writers_`, and those that are being made
+  std::size_t leases_ = 0;  ///< leases of `files_` and `writers_`, and those being made
   bool stopping_ = false;
   std::thread thread_;
 };

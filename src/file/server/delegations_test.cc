@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that is delegated is not written to before its clients have given it back, or their time is over.
+// A delegated file is not written before its clients have given it back, or their time is over.
 #include "file/server/delegations.hpp"
 
 #include <fcntl.h>
@@ -60,11 +60,11 @@ class FileDelegations : public ::testing::Test {
     EXPECT_EQ(status.size, 7U);
     return kept_for == std::chrono::milliseconds(kFileDelegationMs);
   }
-  /// Asks until it is granted: leases that others had may have to end first.
+  /// Asks until the delegation is granted: earlier leases may have to end first.
   static void delegate(Host& host, Host::Handle handle, std::uint64_t client) {
     while (!delegates(host, handle, client)) std::this_thread::sleep_for(1ms);
   }
-  /// A program of the host opens the file, in a thread of its own.
+  /// A program of the host opens the file, in a separate thread.
   [[nodiscard]] std::future<int> open_natively(int flags) const {
     return std::async(std::launch::async, [path = path().string(), flags] {
       const UniqueFd opened(::open(path.c_str(), flags | O_CLOEXEC));
@@ -72,7 +72,7 @@ class FileDelegations : public ::testing::Test {
     });
   }
 
-  /// However long this process is not run, no delegation expires by itself.
+  /// With this margin no delegation expires, however long this process is not scheduled.
   ServedDirectory served_{{.delegation_margin = 1h}};
   Host host_{served_.client()};
   RecallWatcher watcher_{served_};

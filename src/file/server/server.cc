@@ -21,11 +21,11 @@
 namespace wherry::file {
 namespace {
 
-/// A connection's own descriptors, and some to spare.
+/// Descriptors of a connection, and some to spare.
 constexpr std::size_t kDescriptorsEach = 8;
 constexpr std::size_t kMostConnections = std::size_t{1} << 16;
 
-/// Pause after an accept that failed, as for want of descriptors: only time helps.
+/// Pause after a failed accept, for example for lack of descriptors: only time helps.
 constexpr int kAcceptPauseMs = 100;
 
 constexpr StreamOptions kStreamOptions{.ring_bytes = kRingBytes};
@@ -35,7 +35,7 @@ std::size_t cores() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? static_cast<std::size_t>(CPU_COUNT(&set)) : 1;
 }
 
-/// A quarter of the limit is for connections; half is for files (HandleBudget).
+/// A quarter of the limit is for connections, half for files (HandleBudget).
 std::size_t connections_possible() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return kMostConnections;
@@ -75,7 +75,7 @@ Server::Server(ServerOptions options)
     for (std::size_t i = 0; i < threads; ++i) workers_.push_back(std::make_unique<Worker>(service_, left_.get()));
   } catch (const Error&) {
     throw;
-  } catch (const std::system_error& error) {  // a thread's
+  } catch (const std::system_error& error) {  // from a thread
     throw Error(error.code().value(), "start the threads of", address(), "allow more processes (ulimit -u, pids.max)");
   }
 }
@@ -84,7 +84,7 @@ Server::~Server() = default;
 
 void Server::stop() noexcept {
   const std::uint64_t one = 1;
-  // Already as full as can be: it will be read.
+  // The counter is full, so the event is readable already.
   if (::write(stop_.get(), &one, sizeof one) < 0) return;
 }
 
@@ -98,8 +98,8 @@ void Server::run() {
   while (wait()) accept_waiting();
 }
 
-/// False once the server is to stop. Warnings that were left out wake it, too: a session that ends, which is what
-/// causes most, makes `left_` readable, and the time is asked for again.
+/// Waits for a connection. False: the server must stop. A session that ends, which causes most warnings, makes `left_`
+/// readable; then the time at which suppressed warnings are reported is computed again.
 bool Server::wait() {
   const bool full = connections() >= most_connections_;
   std::array<pollfd, 3> wanted{

@@ -19,34 +19,34 @@ namespace wherry::file {
 struct ServerOptions {
   std::string root{};           ///< the directory to serve
   std::string listen{};         ///< wherry://NODE:PORT
-  std::size_t threads = 0;      ///< that serve; 0: one per core of this process, at least two
-  bool read_only = false;       ///< whatever would change something fails with EROFS
-  std::size_t connections = 0;  ///< at once; 0: as the limit of open files allows; more wait until one ends
-  bool lends = true;            ///< clients under the same kernel may take the descriptors of their files
+  std::size_t threads = 0;      ///< serving threads; 0: one per core of this process, at least two
+  bool read_only = false;       ///< every change fails with EROFS
+  std::size_t connections = 0;  ///< limit; 0: from the limit of open files. Further clients wait for an end
+  bool lends = true;            ///< clients under the same kernel may take its descriptors of their files
   bool delegates = true;        ///< files are delegated (Delegations)
   std::chrono::milliseconds recall_timeout = Terms().recall_timeout;
   std::chrono::milliseconds delegation_margin = Terms().delegation_margin;  ///< for tests
   AtFaultPoint at{};                                                        ///< for tests
 };
 
-/// The host's file server: serves the files below one directory to any number of clients. Threads that each serve many
-/// connections, asleep while no request comes. A request that waits for the disk keeps the other connections of its
-/// thread waiting.
+/// The host's file server: serves the files below one directory to any number of clients. Each thread serves many
+/// connections and sleeps while there are no requests. A request that waits for the disk delays the other connections
+/// of its thread.
 class Server {
  public:
-  /// Listens, and starts the threads. Throws Error: as Tree and `listen` do, EMFILE, EAGAIN (no more threads).
+  /// Listens and starts the threads. Throws Error: as Tree and `listen` do, EMFILE, EAGAIN (no more threads).
   explicit Server(ServerOptions options);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  /// Ends all connections. A request that is being served is served to its end; its client hears of it no more.
+  /// Ends all connections. Requests in progress are completed, but their clients get no answer.
   ~Server();
 
-  /// Accepts clients until `stop`, from the one thread that calls it.
+  /// Accepts clients until `stop`. For one thread only.
   void run();
-  /// Makes `run` return. From any thread, and from a signal handler.
+  /// Makes `run` return. Thread-safe and async-signal-safe.
   void stop() noexcept;
 
-  /// Where it listens, with `*` resolved.
+  /// The address it listens on, with `*` resolved.
   [[nodiscard]] std::string address() const { return listener_.local().to_string(); }
 
  private:
@@ -59,7 +59,7 @@ class Server {
   Service service_;
   std::size_t most_connections_;
   UniqueFd stop_;
-  UniqueFd left_;  ///< readable once a connection has ended since it was asked
+  UniqueFd left_;  ///< readable if a connection has ended since the last read
   Listener listener_;
   std::string last_accept_error_;
   std::vector<std::unique_ptr<Worker>> workers_;

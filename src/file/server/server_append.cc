@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends, of which a repeated one must not be done twice.
+// Appends. A repeated one must not be carried out twice.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -14,9 +14,9 @@
 namespace wherry::file {
 namespace {
 
-/// Whether the file has these bytes there. The descriptor may be one for writing only.
+/// Whether the file has these bytes at `offset`. The descriptor may be write-only.
 bool holds(int descriptor, std::uint64_t offset, std::span<const std::byte> bytes) {
-  // A lease on the file must not be waited for: it may be the client's own.
+  // O_NONBLOCK: must not wait for a lease on the file, which may be the client's own.
   const UniqueFd file = open_again(descriptor, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   std::vector<std::byte> there(bytes.size());
   std::size_t got = 0;
@@ -36,7 +36,7 @@ bool Calls::has(const Request& request, std::span<const std::byte> data) {
   return file != nullptr && holds(file->backing->descriptor(), request.header.offset, data);
 }
 
-/// Of a repeated append it is first seen how much of it is in the file already: its end is compared with the data.
+/// A repeated append first finds out how much of it is in the file already: compares the end of the file with the data.
 Outcome Calls::append(const Request& request, std::span<const std::byte> data) {
   const OpenFile* const file = handles_.find(request.header.handle);
   if (file == nullptr) return {.error = EBADF};

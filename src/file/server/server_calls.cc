@@ -38,7 +38,7 @@ Outcome with_payload(int error, const T& content) {
 
 Outcome failed(int error) { return {.error = error}; }
 
-/// Of an open without waiting: EAGAIN is a lease.
+/// The answer to a failed non-blocking open: EAGAIN means a lease.
 Outcome not_opened(int error) { return error == EAGAIN ? Outcome::of_lease() : failed(error); }
 
 int open_flags(std::uint32_t asked) {
@@ -59,11 +59,11 @@ int open_flags(std::uint32_t asked) {
   return flags;
 }
 
-/// What an open file that is opened once more cannot be asked for.
+/// Flags that are invalid if a handle's file is opened again.
 constexpr std::uint32_t kMakes =
     layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate | layout::kFileOpenDirectory;
 
-/// Whether a descriptor is open for what is asked for.
+/// Whether a descriptor is open for the requested access.
 bool has_access(int descriptor, std::uint32_t asked) {
   const int mode = ::fcntl(descriptor, F_GETFL) & O_ACCMODE;
   const bool reads = mode == O_RDONLY || mode == O_RDWR;
@@ -223,13 +223,13 @@ Calls::Target Calls::target_of(const Request& request, bool follow) {
 
 Outcome Calls::open(const Request& request) {
   if ((request.header.flags & ~layout::kFileOpenAll) != 0) return failed(EINVAL);
-  // A file that is not opened for writing is truncated past its leases.
+  // O_TRUNC without write access would ignore leases.
   if (asks(request, layout::kFileOpenTruncate) && !asks(request, layout::kFileOpenWrite)) return failed(EINVAL);
   const bool again = request.header.handle != layout::kFileNoHandle;
   const OpenFile* const file = again ? handles_.find(request.header.handle) : nullptr;
   if (again && file == nullptr) return failed(EBADF);
   if (again && (!request.name.empty() || asks(request, kMakes))) return failed(EINVAL);
-  // A path may no longer lead to it: what it was opened for is all that there is.
+  // No path may lead to the file any more, so the access of its open handle is the limit.
   if (again && !has_access(file->backing->descriptor(), request.header.flags)) return failed(EACCES);
   Handles::Room room(handles_);
   if (room.error() != 0) return failed(room.error());
@@ -238,14 +238,14 @@ Outcome Calls::open(const Request& request) {
   UniqueFd descriptor = again ? open_again(file->backing->descriptor(), (flags & ~O_NOFOLLOW) | kFlags)
                               : tree_.open(request.name, flags, request.header.mode);
   int error = descriptor.valid() ? 0 : errno;
-  // Whether the first attempt made the file cannot be told: as a lock it must not be taken twice, nor be thought free.
+  // It is unknown whether the first attempt made the file. A lock file must be neither taken twice nor considered free.
   if (error == EEXIST && request.header.repeated != 0) error = EIO;
   layout::FileStatus status{};
   if (error == 0) error = status_of(descriptor.get(), status);
   if (error != 0) return not_opened(error);
   if (asks(request, layout::kFileOpenTruncate)) mapped::note_truncation(descriptor.get());
   Outcome outcome = with_payload(0, status);
-  // The number is of use only to a process that the kernel lets take the descriptor.
+  // Of use only to a process that the kernel allows to take the descriptor.
   if (terms_.lends && S_ISREG(status.mode)) outcome.position = static_cast<std::uint64_t>(descriptor.get()) + 1;
   outcome.value = room.add({std::make_unique<Backing>(std::move(descriptor)), asks(request, layout::kFileOpenAppend)});
   return outcome;
@@ -337,7 +337,7 @@ Outcome Calls::seek(const Request& request) {
   return {.position = static_cast<std::uint64_t>(found)};
 }
 
-/// All calls that make, move or remove a name.
+/// All calls that make, rename or remove a name.
 Outcome Calls::rename(const Request& request) {
   if (has_zero(request.second)) return failed(EINVAL);
   int error = EINVAL;
@@ -368,7 +368,7 @@ Outcome Calls::rename(const Request& request) {
   return failed(request.header.repeated != 0 && error != 0 ? settle(request, error) : error);
 }
 
-/// A repeated request that fails may have been served the first time. Returns 0 if the files prove that it was, EIO if
+/// A repeated request that fails may have succeeded the first time. Returns 0 if the files prove that it did, EIO if
 /// they cannot tell, otherwise the error.
 int Calls::settle(const Request& request, int error) const {
   const auto same = [&] {
@@ -381,7 +381,7 @@ int Calls::settle(const Request& request, int error) const {
   };
   std::string target;
   switch (call_of(request)) {
-    case FileCall::make_directory:  // often a lock
+    case FileCall::make_directory:  // often used as a lock
     case FileCall::make_node:
       return error == EEXIST ? EIO : error;
     case FileCall::remove:

@@ -17,41 +17,41 @@
 
 namespace wherry::file {
 
-/// A request as it was copied out of the stream. The header was checked by is_valid.
+/// A request copied out of the stream. `header` has passed is_valid.
 struct Request {
   layout::FileRequest header{};
   std::string name;
   std::string second;
 };
 
-/// What there is to answer beside the head.
+/// The content of an answer, without its header.
 struct Outcome {
   int error = 0;
   std::uint64_t value = 0;
   std::uint64_t position = 0;
   std::vector<std::byte> payload{};
 
-  /// A lease on a file that is to be opened is in the way, or a write by a ticket that is to end: nothing has happened.
+  /// The request met a lease on a file that it opens, or a write by a ticket that it has to end. Nothing has changed.
   [[nodiscard]] static Outcome of_lease() { return {.error = EAGAIN, .position = layout::kFileLeased}; }
   [[nodiscard]] bool is_leased() const { return error == EAGAIN && position == layout::kFileLeased; }
 };
 
-/// Whether what follows the header can be understood: a known call, names and lengths within the limits, nothing in the
-/// fields that are to be 0.
+/// Whether a header is well-formed: a known call, names and lengths within the limits, reserved fields 0.
 [[nodiscard]] bool is_valid(const layout::FileRequest& header);
 
-/// What is served beside the files.
+/// What a server allows its clients.
 struct Terms {
-  bool read_only = false;  ///< nothing that changes something
-  bool lends = true;       ///< descriptors too
-  bool delegates = true;   ///< files too
-  /// A client counts from when it asks, and its kernel from when it hears: so much later all delegations have ended.
+  bool read_only = false;  ///< refuses every change
+  bool lends = true;       ///< lends descriptors
+  bool delegates = true;   ///< grants delegations
+  /// How much longer a delegation lasts here than is reported to the client. The client counts from its request, but
+  /// its kernel from the answer.
   std::chrono::milliseconds delegation_margin{150};
-  /// A client that writes nothing for so long after files were recalled that it may write to is cut off.
+  /// After a recall of a file delegated for writing, a client that writes nothing for this time is cut off.
   std::chrono::milliseconds recall_timeout{5000};
 };
 
-/// A copy between two files that is to be done.
+/// The parameters of a copy between two files.
 struct CopyPlan {
   Backing* from;
   std::uint64_t offset;
@@ -60,40 +60,39 @@ struct CopyPlan {
   std::uint64_t length;
 };
 
-/// All calls that move no file's data, of one client.
+/// Performs all calls of one client that do not move file data.
 class Calls {
  public:
-  /// @param tickets  null: none are made
+  /// @param tickets  null: no tickets are made
   Calls(const Tree& tree, Handles& handles, const Terms& terms, Delegations& delegations, Tickets* tickets)
       : tree_(tree), handles_(handles), terms_(terms), delegations_(delegations), tickets_(tickets) {}
 
-  /// Does what a request asks for.
+  /// Performs a request.
   [[nodiscard]] Outcome perform(const Request& request);
-  /// Why this request is not served here, or 0: EROFS; and of a file that was opened by a ticket EACCES, ESTALE.
+  /// Whether a request is refused: 0 or EROFS; for a file opened by a ticket also EACCES or ESTALE.
   [[nodiscard]] int refused(const Request& request) const;
-  /// Of FileCall::copy: 0, or an errno value. Valid until the next call that closes a file.
+  /// Prepares FileCall::copy. Returns 0 or an errno value. `plan` is valid until the next call that closes a file.
   [[nodiscard]] int plan_copy(const Request& request, CopyPlan& plan);
-  /// FileCall::append, once its data has come: one write of the file, so that what others append at the same time comes
-  /// before or behind it.
+  /// FileCall::append, once its data has arrived: one write, so that appends by others come before or after it.
   [[nodiscard]] Outcome append(const Request& request, std::span<const std::byte> data);
-  /// Whether the file of a write has these bytes where it writes.
+  /// Whether the file of a write already has these bytes at the write's offset.
   [[nodiscard]] bool has(const Request& request, std::span<const std::byte> data);
-  /// FileCall::set_xattr, once its value has come.
+  /// FileCall::set_xattr, once its value has arrived.
   [[nodiscard]] Outcome set_xattr(const Request& request, std::span<const std::byte> value);
 
  private:
   struct Target {
-    UniqueFd own;         ///< of a name
-    int descriptor = -1;  ///< what to ask
+    UniqueFd own;         ///< opened for a name
+    int descriptor = -1;  ///< the descriptor to use
     int error = 0;
   };
   struct XattrTarget {
     Target target;
-    std::string path;  ///< that leads to its descriptor
+    std::string path;  ///< a path that leads to the descriptor
     int error = 0;
   };
   Target target_of(const Request& request, bool follow);
-  /// @param one  the request names one attribute
+  /// @param one  whether the request names an attribute
   XattrTarget xattr_target_of(const Request& request, bool one);
   Outcome open(const Request& request);
   Outcome status(const Request& request);

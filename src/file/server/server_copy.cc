@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies of a session: between two files, in pieces, so that other clients have their turns in between.
+// Copies between two files, in pieces, so that other clients get turns in between.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -10,10 +10,11 @@
 namespace wherry::file {
 namespace {
 
-/// A piece is copied within a millisecond or so, unless the disk is waited for.
+/// A piece takes about a millisecond, unless it waits for the disk.
 constexpr std::uint64_t kMostCopied = std::uint64_t{1} << 20;
 
-/// The kernel would refuse ranges of one file that overlap, and end at the file's end, but sees one piece at a time.
+/// Checks for overlapping ranges of one file, and cuts `length` at the file's end. The kernel would do both, but sees
+/// only one piece at a time.
 int check_overlap(const Backing& one, std::uint64_t offset, const Backing& other, std::uint64_t other_offset,
                   std::uint64_t& length) {
   layout::FileStatus first{};
@@ -63,7 +64,7 @@ ServerSession::Step ServerSession::begin_copy() {
 }
 
 ServerSession::Step ServerSession::copy_piece() {
-  // A client that died wants no more.
+  // Stops if the client has died.
   if (moved_ != 0 && !stream_.try_receive(std::span<std::byte>()).ok()) return Step::over;
   const auto want = static_cast<std::size_t>(std::min(left_, kMostCopied));
   const ssize_t got = want == 0 ? 0 : backing_->copy(offset_, *target_, target_offset_, want);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between two files of a client, which the server makes.
+// Copies between two files of a client, made by the server.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
@@ -126,7 +126,7 @@ TEST_F(FileCopies, OfAServerForReadingAreRefused) {
   EXPECT_EQ(host.copy(from, 0, from, 100, 10).error, EROFS);
 }
 
-/// A client that asks and does not wait for the answer.
+/// A client that sends a request and does not wait for the answer.
 class Asker {
  public:
   explicit Asker(const std::string& address) : stream_(connect(address, {})) {

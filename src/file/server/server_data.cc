@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads and writes of a session: between the file and the two rings, without a copy in between.
+// Reads and writes: between the file and the two rings, without a copy in between.
 #include <fcntl.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -20,25 +20,25 @@ using layout::FileAnswer;
 using layout::FileCall;
 using layout::kFileWriteKept;
 
-/// The client copies one piece out while the next is read from the file. A read begins with smaller ones, so that the
-/// client begins early.
+/// The client copies one piece out while the next is read from the file. The first pieces are smaller, so that the
+/// client starts early.
 constexpr std::size_t kFirstPiece = std::size_t{16} << 10;
 constexpr std::size_t kMostPiece = std::size_t{64} << 10;
 
-/// Where other clients wait, pieces are large: each may have to wake its client.
+/// If other clients wait, pieces are large: each piece may have to wake its client.
 constexpr std::size_t kCrowdedPiece = std::size_t{256} << 10;
 
-/// With less space than this in the client's ring a piece is read into a buffer, and sent as space comes.
+/// With less space in the client's ring, a piece is read into a buffer and sent as space becomes free.
 constexpr std::size_t kLeastInPlace = 4096;
 
-/// Longest wait for a full ring before other clients are served: more than an awake client needs to make space.
+/// Longest wait for a full ring before other clients are served. An awake client makes space sooner.
 constexpr std::chrono::microseconds kFullRingTimeout{200};
 
-/// A write that ends within a page of the file makes the kernel read that page first: all but the last of a request's
-/// end where a page does.
+/// A write that ends inside a page of the file makes the kernel read that page first. So all writes of a request except
+/// the last end at a page boundary.
 constexpr std::size_t kPage = 4096;
 
-/// The parts of `regions` from `skip` on, as the kernel takes them.
+/// The parts of `regions` from `skip` on, in the kernel's form.
 template <class Byte>
 std::array<iovec, 2> parts_of(const BasicRegions<Byte>& regions, std::size_t skip, std::size_t bytes) {
   const std::size_t in_first = std::min(skip, regions.first.size());
@@ -48,7 +48,7 @@ std::array<iovec, 2> parts_of(const BasicRegions<Byte>& regions, std::size_t ski
   return {part(first), part(second)};
 }
 
-/// Flags of a write.
+/// Whether the flags of a write are valid.
 bool is_way_to_write(std::uint32_t flags) {
   constexpr std::uint32_t kAll = kFileWriteKept | layout::kFileWriteByUser | layout::kFileWriteByOutsider;
   return flags == 0 || ((flags & kFileWriteKept) != 0 && (flags & ~kAll) == 0);
@@ -79,7 +79,7 @@ ServerSession::Step ServerSession::begin_read(OpenFile* file) {
   return Step::on;
 }
 
-/// Reads the next piece of the file straight into the client's ring, behind its head.
+/// Reads the next piece of the file straight into the client's ring, after its header.
 ServerSession::Step ServerSession::read_piece() {
   const std::size_t want = std::min<std::uint64_t>(
       left_, crowded_ ? kCrowdedPiece : std::clamp<std::uint64_t>(moved_, kFirstPiece, kMostPiece));
@@ -110,7 +110,7 @@ ServerSession::Step ServerSession::read_piece() {
   return Step::on;
 }
 
-/// Used while the client's ring is nearly full: a small piece is kept here until there is space.
+/// For a nearly full ring: reads a small piece into `out_`, to be sent when there is space.
 ServerSession::Step ServerSession::read_aside(std::size_t bytes) {
   out_.resize(sizeof(FileAnswer) + bytes);
   const iovec room{out_.data() + sizeof(FileAnswer), bytes};
@@ -153,7 +153,7 @@ ServerSession::Step ServerSession::begin_write(OpenFile* file) {
   return Step::on;
 }
 
-/// Writes what has come straight out of this side's ring.
+/// Writes the data that has arrived straight out of this side's ring.
 ServerSession::Step ServerSession::write_piece() {
   if (left_ == 0) {
     layout::FileStatus status{};
@@ -177,13 +177,14 @@ ServerSession::Step ServerSession::write_piece() {
   return Step::on;
 }
 
-/// Of a repeated request: whether the first attempt has written the beginning, which is up to the end of a page.
+/// For a repeated request: sets `position_` to 1 if the first attempt has written the beginning, up to the end of a
+/// page.
 void ServerSession::look_for(std::span<const std::byte> data) {
   const auto first = data.first(std::min<std::size_t>(data.size(), kPage - offset_ % kPage));
   position_ = request_.header.repeated != 0 && calls_.has(request_, first) ? 1 : 0;
 }
 
-/// Writes up to the last end of a page in the file, and keeps the rest until more has come.
+/// Writes up to the last page boundary of the file, and keeps the rest until more data arrives.
 void ServerSession::write_pages(const ConstRegions& seen) {
   const std::size_t total = gathered_.size() + seen.size();
   const std::size_t rest = seen.size() == left_ ? 0 : std::min<std::size_t>(total, (offset_ + total) % kPage);
@@ -222,7 +223,7 @@ ServerSession::Step ServerSession::begin_gathering(int error) {
   return Step::on;
 }
 
-/// An append is one write of the file: what others append at the same time comes before or behind it.
+/// Gathers data that is used at once. An append is one write, so that appends by others come before or after it.
 ServerSession::Step ServerSession::gather() {
   if (left_ == 0) {
     const bool appends = static_cast<FileCall>(request_.header.call) == FileCall::append;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Servers and clients that are killed, at every step of the protocol.
+// Servers and clients are killed at every step of the protocol.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -30,7 +30,7 @@ constexpr std::uint32_t kReadWrite = kFileOpenRead | kFileOpenWrite;
 constexpr std::uint32_t kAppend = kFileOpenWrite | kFileOpenAppend;
 constexpr std::size_t kPiece = 150'000;
 
-/// A server with a sanitizer in it takes a second to start again.
+/// A server built with a sanitizer takes a second to restart.
 constexpr int kRounds = WHERRY_ADDRESS_SANITIZER != 0 || WHERRY_THREAD_SANITIZER != 0 ? 3 : 12;
 
 const Pattern& pattern() {
@@ -38,7 +38,7 @@ const Pattern& pattern() {
   return made;
 }
 
-/// What a program does, all of it with a known result. Returns what failed.
+/// A sequence of calls with known results. Returns the call that failed.
 std::string work(Host& host) {
   const Host::Opened file = host.open("file", kReadWrite | kFileOpenCreate, 0644);
   const Host::Opened log = host.open("log", kAppend | kFileOpenCreate, 0644);
@@ -79,7 +79,7 @@ void clean(const fs::path& root) {
   for (const auto& entry : fs::directory_iterator(root)) fs::remove_all(entry);
 }
 
-/// Where the server is killed, and whether data goes by its descriptors.
+/// Where the server is killed, and whether data moves by its descriptors.
 struct Killing {
   FaultPoint point;
   bool borrows = false;
@@ -92,7 +92,7 @@ class ServerKilled : public ::testing::TestWithParam<Killing> {
     options.borrows = GetParam().borrows;
     return options;
   }
-  /// A host that was dead at the end of the last round is not always there yet.
+  /// Retries: a server that died at the end of the last round may not have restarted yet.
   [[nodiscard]] static std::unique_ptr<Host> connected(const ServedDirectory& served) {
     while (true) {
       try {
@@ -121,7 +121,7 @@ TEST_P(ServerKilled, ItsClientGoesOnWithTheNextAndNothingIsLostOrDoneTwice) {
     served.plan().kill_at(GetParam().point, time);
     ASSERT_EQ(work(*host), "");
     served.plan().point = -1;
-    // All deaths so far: one of the last round is counted late where the work goes on without the server.
+    // All deaths so far. If the work continues without the server, a death of the last round is counted late.
     EXPECT_LE(served.deaths(), ++rounds);
     expect_worked(served.root());
   }
@@ -179,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(Points, ServerKilled,
                                          Killing{FaultPoint::call_made, true}, Killing{FaultPoint::answered, true}),
                          killing_name);
 
-/// How many files below its directory a process has open.
+/// The number of files below `root` that a process has open.
 std::size_t open_files(pid_t pid, const fs::path& root) {
   std::size_t count = 0;
   std::error_code gone;
@@ -255,7 +255,7 @@ TEST_P(ServerRestartedWith, AnotherFileUnderTheNameIsNotTheSame) {
   served.kill();
   while (served.pid() == first) std::this_thread::yield();
   FileStatus status{};
-  EXPECT_EQ(host.names().status(".", true, status), 0);  // notices
+  EXPECT_EQ(host.names().status(".", true, status), 0);  // notices the restart
   EXPECT_EQ(host.write(kept.handle, 0, as_data("x")).bytes, 1U);
   EXPECT_EQ(host.write(replaced.handle, 0, as_data("x")).error, ESTALE);
   EXPECT_EQ(host.flush(removed.handle), ESTALE);
@@ -300,7 +300,7 @@ TEST(ServerRestarted, WhatCannotBeDecidedIsAnError) {
   EXPECT_EQ(host.names().make_node("fifo", FileNode::fifo, 0755), EIO);
   served.plan().kill_at(FaultPoint::call_made, 1);
   EXPECT_EQ(host.open("file", kReadWrite | kFileOpenCreate | kFileOpenExclusive, 0644).error, EIO);
-  // An append behind which another program appended: what of it is in the file cannot be told.
+  // Another program has appended after the repeated append: it is unknown how much of that is in the file.
   const Host::Opened log = host.open("log", kAppend | kFileOpenCreate, 0644);
   std::ofstream(served.root() / "log", std::ios::app) << "another program's record, longer than ours";
   served.plan().kill_at(FaultPoint::call_made, 1);
@@ -312,7 +312,7 @@ TEST(ServerLimits, AClientThatHasTooManyFilesIsToldAndOthersAreNot) {
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit few{.rlim_cur = 160, .rlim_max = before.rlim_max};
   ::setrlimit(RLIMIT_NOFILE, &few);
-  const ServedDirectory served;  // inherits the limit: 80 files, 20 of one client
+  const ServedDirectory served;  // inherits the limit: 80 files, 20 per client
   ::setrlimit(RLIMIT_NOFILE, &before);
   std::ofstream(served.root() / "file") << "content";
   std::vector<std::unique_ptr<Host>> hosts;
@@ -327,7 +327,7 @@ TEST(ServerLimits, AClientThatHasTooManyFilesIsToldAndOthersAreNot) {
     all += opened;
   }
   EXPECT_EQ(all, 80U);
-  // The last client has no file open. Its other calls are served, and it can open files once another client is gone.
+  // The last client has no file open. Its other calls work, and it can open files once another client has ended.
   FileStatus status{};
   EXPECT_EQ(hosts.back()->names().status("file", true, status), 0);
   hosts.front().reset();

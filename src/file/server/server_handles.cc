@@ -23,7 +23,7 @@ HandleBudget HandleBudget::of_process() {
 }
 
 Handles::~Handles() {
-  // Before any lock goes: another holder must find no write of a ticket under way.
+  // Ends tickets before any lock ends: the next lock owner must find no write by a ticket in progress.
   for (Slot& slot : slots_) slot.file.tickets.end();
   budget_.give_back(open_);
 }
@@ -70,11 +70,11 @@ int Handles::close(std::uint64_t handle) {
   slot->file.tickets.end();
   const int result = slot->file.backing != nullptr ? slot->file.backing->close() : 0;
   slot->file = {};
-  // A generation that starts again could name another's file: that slot is given up.
+  // If the generation wraps around, the slot is given up: the handle could name another file.
   if (++slot->generation != 0) free_.push_back(static_cast<std::uint32_t>(handle & UINT32_MAX));
   budget_.give_back(1);
   --open_;
-  // Interrupted, the descriptor is closed all the same on Linux.
+  // On Linux the descriptor is closed even after EINTR.
   return result == EINTR ? 0 : result;
 }
 

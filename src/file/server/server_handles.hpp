@@ -14,18 +14,18 @@
 
 namespace wherry::file {
 
-/// How many files may be open for clients, of all connections together and of one.
+/// Limits how many files clients may have open: over all connections, and over one.
 class HandleBudget {
  public:
-  /// From the limit of open files of this process: half of it is for files, a quarter of that for one client.
+  /// From this process's limit of open files: half of it for all clients, a quarter of that half for one client.
   static HandleBudget of_process();
-  /// As much as one client may have of that.
+  /// A budget of one client's size.
   static HandleBudget for_one() { return {of_process().each_, of_process().each_}; }
   HandleBudget(std::size_t all, std::size_t each) : all_(all), each_(each) {}
   HandleBudget(HandleBudget&& other) noexcept : all_(other.all_), each_(other.each_) {}
 
   [[nodiscard]] std::size_t each() const { return each_; }
-  /// From any thread. False: the budget of all is used up.
+  /// Thread-safe. False: the budget is exhausted.
   bool take() {
     if (used_.fetch_add(1, std::memory_order_relaxed) < all_) return true;
     give_back(1);
@@ -39,16 +39,16 @@ class HandleBudget {
   std::atomic<std::size_t> used_{0};
 };
 
-/// A file or directory that a client has open, or an owner of locks (open_locks).
+/// A file or directory that a client has open, or a lock owner (open_locks).
 struct OpenFile {
-  std::unique_ptr<Backing> backing{};  ///< null: an owner of locks
+  std::unique_ptr<Backing> backing{};  ///< null: a lock owner
   bool appends = false;
   std::unique_ptr<LockDescription> locks{};
-  TicketMaker tickets{};        ///< of those that were made of it
-  std::shared_ptr<Grant> by{};  ///< of the ticket that it was opened by
+  TicketMaker tickets{};        ///< tickets made of this handle
+  std::shared_ptr<Grant> by{};  ///< the ticket that opened this file; null: none did
 };
 
-/// The files of one client, by handle. A handle that was closed does not name the next file that is opened.
+/// The open files of one client, by handle. A closed handle is never reused for a later file.
 class Handles {
  public:
   explicit Handles(HandleBudget& budget) : budget_(budget) {}
@@ -56,7 +56,7 @@ class Handles {
   Handles& operator=(const Handles&) = delete;
   ~Handles();
 
-  /// Room for one more, given up at the end unless a file was added.
+  /// Reserves room for one more file. Returns it at destruction unless a file was added.
   class Room {
    public:
     explicit Room(Handles& handles) : handles_(handles), error_(handles.reserve()) {}
@@ -65,9 +65,9 @@ class Handles {
     ~Room() {
       if (error_ == 0 && !used_) handles_.budget_.give_back(1);
     }
-    /// 0, EMFILE if this client has as many as it may, ENFILE if all have together.
+    /// 0, EMFILE if this client is at its limit, ENFILE if all clients together are.
     [[nodiscard]] int error() const { return error_; }
-    /// Once, if there is room. Returns the handle.
+    /// Adds a file; once, and only if `error` is 0. Returns its handle.
     std::uint64_t add(OpenFile file) {
       const std::uint64_t handle = handles_.add(std::move(file));
       used_ = true;
@@ -79,11 +79,11 @@ class Handles {
     int error_;
     bool used_ = false;
   };
-  /// Null if there is none. Valid until the next call that adds or closes.
+  /// Null: no such file. Valid until the next call that adds or closes.
   [[nodiscard]] OpenFile* find(std::uint64_t handle);
-  /// The same for owners of locks, which `find` does not know.
+  /// As `find`, for lock owners, which `find` ignores.
   [[nodiscard]] LockDescription* find_locks(std::uint64_t handle);
-  /// EBADF, or what close(2) says.
+  /// Returns EBADF, or the error of close(2).
   int close(std::uint64_t handle);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clients that do not keep to the protocol.
+// Clients that violate the protocol.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -58,7 +58,7 @@ class HostileClient : public ::testing::Test {
     request.id = 1;
     return request;
   }
-  /// A connection that has said hello.
+  /// A connection after the hello.
   [[nodiscard]] Stream greeted(std::size_t ring = 0) const {
     Stream stream = connect(served_.address(), {.ring_bytes = ring});
     stream.send(bytes_of(hello()));
@@ -66,7 +66,7 @@ class HostileClient : public ::testing::Test {
     EXPECT_TRUE(stream.receive_all(std::as_writable_bytes(std::span(&answer, 1))).ok());
     return stream;
   }
-  /// The server has closed this connection, after at most some answers.
+  /// Expects that the server has closed this connection, after at most a few answers.
   static void expect_ended(Stream& stream) {
     std::vector<std::byte> buffer(100'000);
     Result result;
@@ -171,7 +171,7 @@ TEST_F(HostileClient, OneThatDoesNotReadItsAnswersHoldsUpNobodyAndCostsNothing) 
   FileRequest read = request(FileCall::read);
   read.handle = opened.value;
   read.length = 8 << 20;
-  // More requests than there is room for answers, and more wait behind them.
+  // More requests than there is room for answers; further ones wait in the ring.
   for (int i = 0; i < 100; ++i) {
     if (!stuck.try_send(bytes_of(read)).ok()) break;
   }
@@ -179,7 +179,7 @@ TEST_F(HostileClient, OneThatDoesNotReadItsAnswersHoldsUpNobodyAndCostsNothing) 
   const double before = cpu_seconds();
   std::this_thread::sleep_for(300ms);
   EXPECT_LT(cpu_seconds() - before, 0.15);
-  // Once it reads, everything comes.
+  // Once the client reads, all answers arrive.
   std::vector<std::byte> buffer(100'000);
   std::size_t received = 0;
   while (received < 16 << 20) {
@@ -217,7 +217,7 @@ TEST_F(HostileClient, OneThatStopsWithinARequestCostsNothing) {
   expect_served();
 }
 
-/// What a server answers to `read` of 100 bytes.
+/// An invalid answer of a server to `read` of 100 bytes.
 struct WrongAnswer {
   FileAnswer head;
   std::size_t payload;
@@ -246,7 +246,7 @@ TEST(HostileServer, ItsAnswersAreCheckedAndItIsNotAskedForEver) {
   }
 }
 
-/// Says that it lends, and names descriptors of its own that are no such file.
+/// Claims to lend descriptors, and names some of its own that are not the file.
 bool lend_wrongly(std::atomic<int>& port, std::uint64_t number, int lent) {
   Listener listener = listen("wherry+shm://*:*");
   port = listener.local().port.value_or(0);
@@ -330,7 +330,7 @@ TEST_F(HostileClient, NoiseHarmsNobody) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(served_.outside()), {}), 2);
 }
 
-/// How many times `part` stands in `text`.
+/// The number of occurrences of `part` in `text`.
 int count_of(const std::string& text, const std::string& part) {
   int count = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
@@ -354,7 +354,7 @@ TEST(ServerWarnings, OfManyHostileClientsSomeAreNamedAndTheOthersCounted) {
     serving.join();
   }
   const std::string text = ::testing::internal::GetCapturedStderr();
-  const int named = count_of(text, ": it is no client of wherry serve\n");
+  const int named = count_of(text, ": not a client of wherry serve\n");
   int left_out = 0;
   for (std::size_t at = 0; (at = text.find("wherry serve: ", at)) != std::string::npos; ++at) {
     int number = 0;

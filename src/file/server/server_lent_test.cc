@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Data that goes by the server's own descriptors, which the client takes.
+// Data that moves by the server's own descriptors, which the client takes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -45,12 +45,12 @@ HostOptions borrower(const ServedDirectory& served) {
   return options;
 }
 
-/// What the servers of a directory were asked so far.
+/// The number of requests to the servers of a directory so far.
 int requests(const ServedDirectory& served) {
   return served.plan().passed.at(static_cast<std::size_t>(FaultPoint::request_taken));
 }
 
-/// Whether a write, a read and a flush ask the server nothing.
+/// Whether a write, a read and a flush send no request to the server.
 bool moves_by_itself(const ServedDirectory& served, Host& host, Host::Handle handle) {
   const auto data = pattern().bytes(kBytes, 0);
   std::vector<std::byte> back(kBytes);
@@ -164,14 +164,14 @@ TEST(LentFiles, DataGoesOnWhileTheServerIsDead) {
   ASSERT_TRUE(moves_by_itself(served, host, file.handle));
   served.plan().kill_at(FaultPoint::request_taken, 1);
   FileStatus status{};
-  ASSERT_EQ(host.names().status(".", true, status), 0);  // kills it, and is answered by the next
+  ASSERT_EQ(host.names().status(".", true, status), 0);  // kills the server; the next one answers
   served.plan().point = -1;
   EXPECT_EQ(served.deaths(), 1);
   EXPECT_TRUE(moves_by_itself(served, host, file.handle));
   EXPECT_EQ(host.close(file.handle), 0);
 }
 
-/// Of a server that stays dead. Another thread waits for it, as long as it takes.
+/// The server stays dead. Another thread waits for it, for an unlimited time.
 TEST(LentFiles, NobodyWaitsForADeadServerWhoNeedsNone) {
   const test::TemporaryDirectory directory;
   std::optional<ServedDirectory> served(std::in_place, ServerOptions{.root = directory.path().string()});
@@ -193,7 +193,7 @@ TEST(LentFiles, NobodyWaitsForADeadServerWhoNeedsNone) {
       (void)host->names().status(".", true, status);
     }).detach();
     while (!waits) ::usleep(1000);
-    for (int i = 0; i < 20; ++i) {  // before and after it has begun to wait
+    for (int i = 0; i < 20; ++i) {  // before and after the other thread has begun to wait
       ::usleep(1000);
       std::vector<std::byte> back(kBytes);
       FileStatus status{};
@@ -263,7 +263,7 @@ TEST(LentFiles, AServerForReadingLendsForReading) {
   EXPECT_EQ(content_of(directory.path() / "file"), std::string(kBytes, 'r'));
 }
 
-/// Of this process: where they lead.
+/// The targets of this process's descriptors.
 std::vector<fs::path> descriptors() {
   std::vector<fs::path> found(100);
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -279,7 +279,7 @@ TEST(LentFiles, AProgramWithManyFilesHasRoomForItsOwnAndItsStandardOutputIsNoHos
     const rlimit few{.rlim_cur = 64, .rlim_max = 64};
     if (::setrlimit(RLIMIT_NOFILE, &few) != 0) return false;
     Host host(borrower(served));
-    for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(number);  // the lowest that are free
+    for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(number);  // frees the lowest numbers
     for (int i = 0; i < 60; ++i) {
       const std::string name = "file" + std::to_string(i);
       const Host::Opened file = host.open(name, kReadWrite | kFileOpenCreate, 0644);
@@ -293,7 +293,7 @@ TEST(LentFiles, AProgramWithManyFilesHasRoomForItsOwnAndItsStandardOutputIsNoHos
   EXPECT_EQ(client.wait(), 0);
 }
 
-/// What a number names may be another file by the time it is taken, or another process's.
+/// By the time it is taken, a descriptor number may refer to another file, or belong to another process.
 TEST(LentFiles, OnlyTheSameFileOpenedTheSameWayIsTaken) {
   const test::TemporaryDirectory directory;
   const auto opened = [&](const char* name, int flags) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of a directory.
+// Lists directories.
 #include <dirent.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@
 namespace wherry::file {
 namespace {
 
-/// Entries with a status are counted in units of this, as the kernel of a client that hands them on does.
+/// Unit of entries with a status, as in the kernel (FUSE) of a client that passes them on.
 constexpr std::size_t kEntryUnit = 8;
 
 std::size_t listed_bytes(std::string_view name) {
@@ -33,7 +33,7 @@ void append_bytes(std::vector<std::byte>& to, std::span<const T> values) {
   to.insert(to.end(), bytes.begin(), bytes.end());
 }
 
-/// What lies above the directory is not the client's to see, and what was removed is not there: zeros.
+/// All zeros for "..", which may lie outside, for ".", and for an entry that was removed.
 layout::FileStatus entry_status(int directory, const char* name) {
   layout::FileStatus status{};
   const std::string_view text = name;
@@ -54,23 +54,23 @@ class List {
   [[nodiscard]] bool is_full() const { return !with_status_ || raw_room() < kLeastRaw; }
   bool add(const dirent64& entry);
 
-  /// Of a name of one byte. It takes 24 bytes, and 160 in a list with statuses; no name grows more.
+  /// Raw bytes of an entry with a name of one byte: 24, which become 160 with a status. No other name grows more.
   static constexpr std::size_t kLeastRaw = (offsetof(dirent64, d_name) + 2 + kEntryUnit - 1) / kEntryUnit * kEntryUnit;
 
   int directory_;
   bool with_status_;
-  std::uint64_t room_;  ///< that is left
+  std::uint64_t room_;  ///< bytes left
   std::vector<std::byte> payload_{};
   alignas(dirent64) std::array<char, layout::kFileMaxList / 2> raw_;
 };
 
-/// At most what fits with statuses. A seek back to the rest would skip names on tmpfs before Linux 6.6 where others
-/// were removed meanwhile.
+/// At most what fits with statuses. Seeking back to the rest would skip names on tmpfs before Linux 6.6, if others were
+/// removed meanwhile.
 std::size_t List::raw_room() const {
   return std::min<std::uint64_t>(raw_.size(), with_status_ ? room_ * kLeastRaw / listed_bytes("n") : room_);
 }
 
-/// False: it does not fit.
+/// False: the entry does not fit.
 bool List::add(const dirent64& entry) {
   const std::string_view name = entry.d_name;
   if (name.size() > layout::kFileMaxEntryName) return true;
@@ -102,8 +102,8 @@ Outcome List::make() {
     for (long at = 0; at < got;) {
       const auto* const entry = reinterpret_cast<const dirent64*>(raw_.data() + at);
       if (!add(*entry)) {
-        if (payload_.empty()) return {.error = EINVAL};  // as getdents without room for one
-        return {.payload = std::move(payload_)};         // the next request begins with it
+        if (payload_.empty()) return {.error = EINVAL};  // as getdents does if not even one entry fits
+        return {.payload = std::move(payload_)};         // the next request starts with this entry
       }
       at += entry->d_reclen;
     }

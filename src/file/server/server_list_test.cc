@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client makes of lists that no server of ours sends.
+// A client's reaction to lists that no valid server sends.
 #include <dirent.h>
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ std::span<const std::byte> bytes_of(const T& value) {
   return std::as_bytes(std::span(&value, 1));
 }
 
-/// The payload of a list: an entry with a status, which says that its name is `name_bytes` long, and the name.
+/// The payload of a list: an entry with a status whose header claims a name of `name_bytes`, and the name.
 std::vector<std::byte> entry(std::uint32_t name_bytes, std::string_view name, bool with_status = true) {
   const FileEntry head{.inode = 7, .cookie = 1, .type = DT_REG, .name_bytes = name_bytes};
   FileStatus status{};
@@ -67,7 +67,7 @@ TEST(ListsOfAHostileServer, AreRefusedWhereTheyMakeNoSense) {
   EXPECT_TRUE(entries.empty());
 }
 
-/// Where the server's descriptor of a directory is; -1 if it has none.
+/// The file offset of the server's descriptor of a directory; -1: it has none.
 long position_of(const ServedDirectory& served, const std::filesystem::path& directory) {
   const std::filesystem::path process = "/proc/" + std::to_string(served.pid());
   for (const auto& one : std::filesystem::directory_iterator(process / "fd")) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks. No call waits.
+// Lock calls. No call waits.
 #include <cerrno>
 #include <memory>
 #include <span>

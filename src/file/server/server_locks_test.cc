@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Locks of clients exclude each other and the programs of the host, and end with whatever they belong to.
+// Locks of clients exclude each other and the programs of the host, and end with the handle that they belong to.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
@@ -50,7 +50,7 @@ class FileLocks : public ::testing::Test {
     EXPECT_EQ(opened.error, 0);
     return opened.handle;
   }
-  /// Gets the lock once a server that noticed an end has given it up.
+  /// Retries until the server has noticed the end of the old owner and given up its lock.
   static void expect_free(Host& host, Host::Handle owner, std::uint32_t flags = 0) {
     int error = EAGAIN;
     while ((error = host.locks().set(owner, flags, kWriteAll)) == EAGAIN) std::this_thread::yield();
@@ -242,7 +242,7 @@ TEST(FileLocksLimit, OwnersCountAsOpenFiles) {
   ::getrlimit(RLIMIT_NOFILE, &before);
   const rlimit few{.rlim_cur = 160, .rlim_max = before.rlim_max};
   ::setrlimit(RLIMIT_NOFILE, &few);
-  const ServedDirectory served;  // inherits the limit: 20 files of one client
+  const ServedDirectory served;  // inherits the limit: 20 files per client
   ::setrlimit(RLIMIT_NOFILE, &before);
   std::ofstream(served.root() / "file") << "content";
   Host host(served.client());
@@ -254,7 +254,7 @@ TEST(FileLocksLimit, OwnersCountAsOpenFiles) {
   EXPECT_EQ(owners, 19);
 }
 
-/// Answers `get_lock` with what no server finds.
+/// Answers `get_lock` with an invalid lock.
 bool answer_wrongly(std::atomic<int>& port, const FileLock& found) {
   Listener listener = listen("wherry+shm://*:*");
   port = listener.local().port.value_or(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Delegations, as a client asks for them and gives them back.
+// Delegation requests of clients.
 #include <fcntl.h>
 
 #include <cerrno>
@@ -13,7 +13,7 @@
 namespace wherry::file {
 namespace {
 
-/// Empty where their bytes are no whole number.
+/// Empty: the size is not a multiple of an identity's.
 std::optional<std::vector<layout::FileIdentity>> identities_of(const Request& request) {
   std::vector<layout::FileIdentity> files(request.second.size() / sizeof(layout::FileIdentity));
   if (files.size() * sizeof(layout::FileIdentity) != request.second.size()) return {};
@@ -23,7 +23,7 @@ std::optional<std::vector<layout::FileIdentity>> identities_of(const Request& re
 
 }  // namespace
 
-/// The status is looked at once the file changes no more.
+/// Reads the status after the delegation is granted, when the file no longer changes.
 Outcome Calls::delegate(const Request& request) {
   const OpenFile* const file = handles_.find(request.header.handle);
   if (file == nullptr) return {.error = EBADF};
@@ -56,7 +56,7 @@ Outcome Calls::delegate_write(const Request& request) {
 Outcome Calls::return_write(const Request& request) {
   const OpenFile* const file = handles_.find(request.header.handle);
   if (file == nullptr) return {.error = EBADF};
-  // A handle that was cut off stays it.
+  // A handle that was cut off stays cut off.
   if (!WriteDelegation::Change(file->backing->delegation()).is_allowed()) return {.error = ESTALE};
   file->backing->set_delegation(nullptr);
   return {};

@@ -16,10 +16,10 @@ namespace {
 using layout::FileAnswer;
 using layout::FileCall;
 
-/// Data of one turn: another client of the same thread waits for a tenth of a millisecond.
+/// Data of one turn. Another client of the same thread waits for about 0.1 ms.
 constexpr std::size_t kTurnBytes = std::size_t{1} << 20;
 
-/// What a request counts as beside its data: 64 small ones are a turn.
+/// Cost of a request, in addition to its data: 64 small requests are a turn.
 constexpr std::size_t kRequestBytes = kTurnBytes / 64;
 
 std::string string_of(std::span<const std::byte> bytes) {
@@ -91,7 +91,7 @@ ServerSession::Step ServerSession::send_out() {
   return Step::on;
 }
 
-/// A header, and what it announces beside data.
+/// Receives a header and its names, but no data.
 ServerSession::Step ServerSession::take_message() {
   while (have_ < need_) {
     const Result result = stream_.try_receive(std::span(in_).subspan(have_, need_ - have_));
@@ -100,7 +100,7 @@ ServerSession::Step ServerSession::take_message() {
     have_ += result.bytes;
     if (have_ < need_ || have_ != sizeof(layout::FileRequest) || state_ == State::greeting) continue;
     std::memcpy(&request_.header, in_.data(), sizeof request_.header);
-    if (!is_valid(request_.header)) return break_off("a request that makes no sense");
+    if (!is_valid(request_.header)) return break_off("malformed request");
     need_ += request_.header.name_bytes + request_.header.second_bytes;
   }
   have_ = 0;
@@ -111,14 +111,14 @@ ServerSession::Step ServerSession::take_message() {
 ServerSession::Step ServerSession::greet() {
   layout::FileHello hello;
   std::memcpy(&hello, in_.data(), sizeof hello);
-  if (hello.magic != layout::kFileMagic) return break_off("it is no client of wherry serve");
-  if (hello.version != layout::kFileVersion) return break_off("it is of another version of Wherry");
+  if (hello.magic != layout::kFileMagic) return break_off("not a client of wherry serve");
+  if (hello.version != layout::kFileVersion) return break_off("another version of Wherry");
   if (hello.client != 0) member_.emplace(service_.processes, hello.client, hello.process);
   state_ = State::following;
   return Step::on;
 }
 
-/// Another thread may serve what an earlier process of the client has sent.
+/// Waits, since another thread may still serve requests of an earlier process of the client.
 ServerSession::Step ServerSession::follow() {
   if (nothing_came() == Step::over) return Step::over;
   if (member_ && member_->has_earlier()) return Step::later;
@@ -152,7 +152,7 @@ ServerSession::Step ServerSession::begin() {
   }
 }
 
-/// A call that opens a file may meet leases. Clients that have delegations are told, and this one asks again.
+/// If a call that opens a file meets a lease, recalls are sent at once, and this client asks again.
 ServerSession::Step ServerSession::perform() {
   const Outcome outcome = calls_.perform(request_);
   if (outcome.is_leased()) service_.delegations.look();
@@ -183,10 +183,10 @@ ServerSession::Step ServerSession::watch() {
   std::byte early{};
   const Result result = stream_.try_receive(std::span(&early, 1));
   if (result.would_block()) return Step::readable;
-  return result.ok() ? break_off("a request before the last one was answered") : Step::over;
+  return result.ok() ? break_off("request before the last one was answered") : Step::over;
 }
 
-/// The whole answer of a call that moved no data, or the last part of one that did.
+/// Sends the whole answer of a call that moved no data, or the last part of another one.
 void ServerSession::answer(const Outcome& outcome) {
   pass(service_.at, FaultPoint::call_made);
   const FileAnswer head{.id = request_.header.id,
@@ -210,14 +210,14 @@ FileAnswer ServerSession::head_of(std::size_t payload, bool last) const {
           .position = 0};
 }
 
-/// Called when expected data is not there: returns whether it can still come.
+/// Called if expected data has not arrived: returns whether it still can.
 ServerSession::Step ServerSession::nothing_came() {
   return stream_.try_receive(std::span<std::byte>()).ok() ? Step::readable : Step::over;
 }
 
 ServerSession::Step ServerSession::break_off(const char* why) {
-  service_.warnings.write(log::Level::warning,
-                          "wherry serve: the client of process " + std::to_string(stream_.peer().pid) + ": " + why);
+  service_.warnings.write(log::Level::warning, "wherry serve: closes the connection of process " +
+                                                   std::to_string(stream_.peer().pid) + ": " + why);
   return Step::over;
 }
 

@@ -22,7 +22,7 @@
 
 namespace wherry::file {
 
-/// What all sessions of a server share.
+/// Shared by all sessions of a server.
 struct Service {
   Tree tree;
   HandleBudget budget;
@@ -30,52 +30,52 @@ struct Service {
   layout::FileHello hello{};
   AtFaultPoint at;
   ClientProcesses processes{};
-  log::LimitedLog warnings{"wherry serve"};  ///< each of them is caused by a client
+  log::LimitedLog warnings{"wherry serve"};  ///< all are caused by clients
   Delegations delegations{budget, terms.delegates, terms.delegation_margin, terms.recall_timeout};
   Tickets tickets{budget};
 };
 
-/// One client's connection. Reads its requests, serves them one after the other, and never waits for the client longer
-/// than kFullRingTimeout: what it cannot go on with now it goes on with when the stream says so. Nothing that comes
-/// from the client is trusted; nonsense ends the session.
+/// One client's connection: reads its requests and serves them one at a time. Waits for the client at most
+/// kFullRingTimeout; otherwise it returns and resumes when the stream is ready. Trusts nothing that the client sends; a
+/// malformed request ends the session.
 ///
-/// States of a session, and what leads from one to the next:
+/// States of a session, and the function that causes each transition:
 ///
-///   greeting   -> following  take_message: the hello is right
+///   greeting   -> following  take_message: the hello is valid
 ///   following  -> requests   follow: no earlier process of the client is served
-///   requests   -> reading, gathering, writing   begin: a read, an append or set_xattr, a write
+///   requests   -> reading, gathering, writing   begin: a read; an append or set_xattr; a write
 ///   reading    -> requests   read_piece: the last piece is sent
-///   gathering  -> requests   gather: all data has come, and is used at once
-///   writing    -> requests   write_piece: the last data has come
+///   gathering  -> requests   gather: all data has arrived and is used at once
+///   writing    -> requests   write_piece: the last data has arrived
 ///   requests   -> copying    begin: a copy
-///   copying    -> requests   copy_piece: all is copied, or the file has ended
+///   copying    -> requests   copy_piece: all is copied, or the source file has ended
 ///   requests   -> watching   begin_watch: await_recalls
 ///   watching   -> requests   watch: there are recalls
 ///
-/// and beside each of them an answer may be on its way out (`out_`), which goes first.
+/// In each state an unsent answer (`out_`) may be pending, which is sent first.
 class ServerSession {
  public:
   enum class Next : std::uint8_t {
-    when_readable,  ///< all that has come is served
-    when_writable,  ///< the client's ring is full: its send descriptor tells when not
-    later,          ///< nothing tells when it can go on: to be tried again
-    at_once,        ///< there is more to do, but others have their turn first
-    over,           ///< the connection is of no more use
+    when_readable,  ///< everything that has arrived is served
+    when_writable,  ///< the client's ring is full; its send descriptor reports space
+    later,          ///< no descriptor reports progress; try again after a pause
+    at_once,        ///< more work is ready, but other clients get a turn first
+    over,           ///< the connection has ended
   };
 
   ServerSession(Stream stream, Service& service);
 
-  /// One turn: at most about kTurnBytes of data. Never throws.
-  /// @param crowded  other clients wait: this one is woken as seldom as can be
+  /// Runs one turn, of at most about kTurnBytes of data. Never throws.
+  /// @param crowded  other clients wait: wake this one as seldom as possible
   Next advance(bool crowded = false) noexcept;
 
   Stream& stream() { return stream_; }
-  /// Readable when there is something to tell this client of its own accord; -1: it has not asked for that.
+  /// Readable when there are recalls for this client; -1: it has not asked for any.
   [[nodiscard]] int recall_descriptor() const { return watcher_ ? watcher_->descriptor() : -1; }
 
  private:
   enum class State : std::uint8_t { greeting, following, requests, reading, gathering, writing, copying, watching };
-  /// What a step came to; `on`: the next step may follow.
+  /// The result of a step; `on`: the next step may follow.
   enum class Step : std::uint8_t { on, readable, writable, later, over };
 
   Step step();
@@ -105,36 +105,36 @@ class ServerSession {
 
   Stream stream_;
   Service& service_;
-  std::optional<ClientProcesses::Member> member_;  ///< before `handles_`: until those are closed
+  std::optional<ClientProcesses::Member> member_;  ///< before `handles_`, so that it ends after those are closed
   Handles handles_;
   Calls calls_;
   State state_ = State::greeting;
-  std::size_t turn_ = 0;  ///< bytes that may still be moved in this turn
+  std::size_t turn_ = 0;  ///< bytes left in this turn
   bool crowded_ = false;
 
-  // What comes in: a header, then its names.
+  // Input: a header, then its names.
   std::array<std::byte, sizeof(layout::FileRequest) + 2 * std::size_t{layout::kFileMaxName}> in_;
   std::size_t have_ = 0;
   std::size_t need_ = sizeof(layout::FileHello);
   Request request_;
 
-  // What goes out.
+  // Output.
   std::vector<std::byte> out_;
   std::size_t sent_ = 0;
 
-  // The read, write, append or copy under way.
-  Backing* backing_ = nullptr;  ///< of an open file: no other request comes in between
-  bool appends_ = false;        ///< of a write: its file was opened for appends
-  std::shared_ptr<Grant> by_;   ///< of a write: the ticket's that its file was opened by
+  // The read, write, append or copy in progress.
+  Backing* backing_ = nullptr;  ///< of an open file; no other request runs meanwhile
+  bool appends_ = false;        ///< of a write: its file was opened with O_APPEND
+  std::shared_ptr<Grant> by_;   ///< of a write: the ticket that opened its file
   Backing* target_ = nullptr;   ///< of a copy
   std::uint64_t offset_ = 0;
   std::uint64_t target_offset_ = 0;
   std::uint64_t left_ = 0;      ///< bytes to come
-  std::uint64_t moved_ = 0;     ///< bytes that are in the file
-  int error_ = 0;               ///< of a write: what follows is dropped
-  std::uint64_t position_ = 0;  ///< of its answer
+  std::uint64_t moved_ = 0;     ///< bytes already in the file
+  int error_ = 0;               ///< of a write: the remaining data is dropped
+  std::uint64_t position_ = 0;  ///< of the write's answer
   std::optional<Delegations::Client> watcher_;
-  std::vector<std::byte> gathered_;  ///< data to be used at once; of a write the part of a page that has come last
+  std::vector<std::byte> gathered_;  ///< data to be used at once; of a write: the last, incomplete page
 };
 
 }  // namespace wherry::file

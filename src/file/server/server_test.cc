@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a client sees of a server: the same as of the files themselves.
+// A client sees the same through the server as of the files themselves.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -163,7 +163,7 @@ TEST_P(FileServer, RandomOperationsLeaveWhatTheyLeaveInMemory) {
 }
 
 TEST_P(FileServer, AppendsOfManyClientsDoNotMix) {
-  // More than a turn of a session, and than a ring.
+  // More than a turn of a session, and more than a ring.
   constexpr std::size_t kRecord = 3'000'000;
   constexpr std::size_t kRecords = 3;
   std::vector<Child> children;
@@ -206,7 +206,7 @@ TEST_P(FileServer, NamesAreMadeMovedAndRemoved) {
   EXPECT_EQ(host_.names().remove("c"), 0);
   EXPECT_EQ(host_.names().remove("c"), ENOENT);
   EXPECT_EQ(host_.names().remove("a/file"), 0);
-  // As with any file, what is open is there.
+  // As with any removed file, an open handle still works.
   EXPECT_EQ(read_all(host_, handle), "content");
   EXPECT_EQ(content_of(served_.root() / "a/d"), "content");
   EXPECT_EQ(host_.open("", kFileOpenRead).error, ENOENT);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tickets: how a client lets another one open a file that it has open itself.
+// Tickets: a client lets another one open a file that it has open itself.
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -18,7 +18,7 @@ namespace {
 
 using layout::FileCall;
 
-/// What the holder of a ticket may do with its file.
+/// Whether the holder of a ticket may make this call on its file.
 bool is_of_data(FileCall call) {
   return call == FileCall::read || call == FileCall::write || call == FileCall::flush || call == FileCall::status ||
          call == FileCall::close;
@@ -34,7 +34,7 @@ int Calls::refused_by_ticket(const Request& request) const {
   return file->by->has_ended() && call != FileCall::close ? ESTALE : 0;
 }
 
-/// The file is opened at once, since the ticket is for this file whatever becomes of its name.
+/// Opens the file at once, since the ticket is for this file, whatever happens to its name.
 Outcome Calls::make_ticket(const Request& request) {
   constexpr std::uint32_t kBoth = layout::kFileOpenRead | layout::kFileOpenWrite;
   const std::uint32_t flags = request.header.flags;
@@ -73,7 +73,7 @@ Outcome Calls::open_ticket(const Request& request) {
   if (const int error = status_of(offer->descriptor.get(), status); error != 0) return {.error = error};
   const auto bytes = std::as_bytes(std::span(&status, 1));
   Outcome outcome{.payload = {bytes.begin(), bytes.end()}};
-  // No descriptor is lent: what is opened by it could not be ended.
+  // Lends no descriptor: access through it could not be ended.
   outcome.value =
       room.add({.backing = std::make_unique<Backing>(std::move(offer->descriptor)), .by = std::move(offer->grant)});
   return outcome;

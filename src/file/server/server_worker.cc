@@ -16,10 +16,10 @@ namespace {
 
 constexpr std::size_t kReports = 64;
 
-/// Between two attempts of a connection that nothing tells when it can go on.
+/// Pause between two attempts of connections for which no descriptor reports progress.
 constexpr std::chrono::milliseconds kRetry{1};
 
-/// Tokens of the poller: a connection's stream, its send descriptor, and that of its recalls.
+/// Each connection has three poller tokens: for its stream, its send descriptor, and its recalls.
 constexpr Poller::Token kTokens = 3;
 constexpr Poller::Token stream_of(Poller::Token token) { return kTokens * token; }
 constexpr Poller::Token descriptor_of(Poller::Token token) { return kTokens * token + 1; }
@@ -67,7 +67,7 @@ Timeout Server::Worker::timeout() const {
   return std::max<std::chrono::nanoseconds>(retry_ - Clock::now(), std::chrono::nanoseconds(0));
 }
 
-/// Those of one of the lists, to which they may come back.
+/// Advances the connections of a list, to which they may be added again.
 void Server::Worker::advance_all(std::vector<Token>& list) {
   for (const Token token : std::exchange(list, {})) {
     const auto found = sessions_.find(token);
@@ -95,8 +95,8 @@ void Server::Worker::advance(Token token) {
   wait_for(found->second, token, next);
 }
 
-/// A full ring must be noticed by its own descriptor alone: the stream, which may have the next request to report all
-/// the time, leaves the poller meanwhile. It does so too while only time helps.
+/// While the client's ring is full, only its send descriptor must wake this thread. So the stream, which may have the
+/// next request ready all the time, leaves the poller. It also leaves it if no descriptor reports progress.
 void Server::Worker::wait_for(Connection& connection, Token token, ServerSession::Next next) {
   using Next = ServerSession::Next;
   Stream& stream = connection.session.stream();
@@ -124,8 +124,7 @@ void Server::Worker::wait_for(Connection& connection, Token token, ServerSession
     }
     connection.receiving = receives;
   } catch (const Error& error) {
-    service_.warnings.write(log::Level::warning,
-                            std::string("wherry serve: a connection is given up: ") + error.what());
+    service_.warnings.write(log::Level::warning, std::string("wherry serve: closes a connection: ") + error.what());
     end(token);
   }
 }
@@ -137,7 +136,7 @@ void Server::Worker::end(Token token) {
   sessions_.erase(found);
   connections_.fetch_sub(1, std::memory_order_relaxed);
   const std::uint64_t one = 1;
-  // Already as full as can be: it will be read.
+  // The counter is full, so the event is readable already.
   if (::write(left_, &one, sizeof one) < 0) return;
 }
 

@@ -19,14 +19,14 @@ namespace wherry::file {
 /// A thread that serves connections.
 class Server::Worker {
  public:
-  /// @param left  an eventfd, made readable when a connection has ended
+  /// @param left  an eventfd, made readable when a connection ends
   Worker(Service& service, int left);
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
   /// Ends all connections.
   ~Worker();
 
-  /// From the accepting thread.
+  /// For the accepting thread.
   void add(Stream stream);
   [[nodiscard]] std::size_t connections() const { return connections_.load(std::memory_order_relaxed); }
 
@@ -36,9 +36,9 @@ class Server::Worker {
   struct Connection {
     Connection(Stream stream, Service& service) : session(std::move(stream), service) {}
     ServerSession session;
-    int send_descriptor = -1;    ///< in the poller once the client's ring was full
-    int recall_descriptor = -1;  ///< in the poller once there is one
-    bool receiving = false;      ///< its stream is in the poller
+    int send_descriptor = -1;    ///< in the poller since the client's ring was first full
+    int recall_descriptor = -1;  ///< in the poller since it exists
+    bool receiving = false;      ///< whether its stream is in the poller
     bool again = false;          ///< in `again_` or `later_`
   };
 
@@ -54,10 +54,10 @@ class Server::Worker {
   int left_;
   Poller poller_;
   std::map<Token, Connection> sessions_;
-  std::vector<Token> again_;  ///< their turn was over before their work
-  std::vector<Token> later_;  ///< nothing tells when they can go on: tried together
+  std::vector<Token> again_;  ///< ready connections whose turn has ended
+  std::vector<Token> later_;  ///< no descriptor reports their progress: retried together
   Clock::time_point retry_{};
-  bool crowded_ = false;  ///< more than one connection had something to do
+  bool crowded_ = false;  ///< more than one connection was ready
   Token next_ = 0;
   std::atomic<std::size_t> connections_{0};
   std::atomic<bool> stopping_{false};

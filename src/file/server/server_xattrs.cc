@@ -15,7 +15,7 @@ using namespace layout;
 
 bool is_served(std::string_view attribute) { return attribute.starts_with(kFileXattrNamespace); }
 
-/// The names of one list that are served.
+/// The names of a list that are served.
 std::string served_of(std::string_view names) {
   std::string served;
   for (std::size_t end = names.find('\0'); end != std::string_view::npos; end = names.find('\0')) {
@@ -26,7 +26,7 @@ std::string served_of(std::string_view names) {
   return served;
 }
 
-/// Calls `get(buffer)`, which fails with ERANGE if the buffer is too small, for as much as Linux allows.
+/// Calls `get(buffer)`, with a buffer of the largest size that Linux allows.
 template <class Get>
 int fill(std::string& result, Get get) {
   result.resize(kFileMaxXattr);
@@ -45,7 +45,7 @@ Outcome with_text(int error, std::string_view text) {
 
 }  // namespace
 
-/// Attributes go by a path in /proc: a name's descriptor only names (O_PATH), which the f...xattr calls refuse.
+/// Uses a path in /proc: the descriptor of a name is opened with O_PATH, which the f...xattr calls refuse.
 Calls::XattrTarget Calls::xattr_target_of(const Request& request, bool one) {
   XattrTarget target;
   if (one && request.second.find('\0') != std::string::npos) target.error = EINVAL;
@@ -86,7 +86,7 @@ Outcome Calls::set_xattr(const Request& request, std::span<const std::byte> valu
   if ((header.flags & kFileXattrReplace) != 0) flags |= XATTR_REPLACE;
   const int result = ::setxattr(target.path.c_str(), request.second.c_str(), value.data(), value.size(), flags);
   const int error = result == 0 ? 0 : errno;
-  // Whether the first attempt made it cannot be told.
+  // It is unknown whether the first attempt made it.
   return {.error = error == EEXIST && header.repeated != 0 ? EIO : error};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Extended attributes, as clients have them.
+// Extended attributes, as clients see them.
 #include <gtest/gtest.h>
 #include <sys/xattr.h>
 
@@ -52,7 +52,7 @@ TEST_F(FileXattrs, AreReachedByNameAndByHandle) {
 }
 
 TEST_F(FileXattrs, OfOtherNamespacesAreRefusedByTheServer) {
-  ::setxattr((served_.root() / "file").c_str(), "trusted.x", "", 0, 0);  // root may
+  ::setxattr((served_.root() / "file").c_str(), "trusted.x", "", 0, 0);  // only root may do this
   for (const char* const name : {"security.capability", "system.posix_acl_access", "trusted.x", "user", ""}) {
     EXPECT_EQ(host_.xattrs().set(file_, name, as_data("x")), EOPNOTSUPP) << name;
     EXPECT_EQ(get(file_, name), "error " + std::to_string(EOPNOTSUPP)) << name;

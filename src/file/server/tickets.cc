@@ -22,7 +22,7 @@ void TicketMaker::end() noexcept {
 Tickets::~Tickets() { budget_.give_back(unused_.size()); }
 
 int Tickets::make(Offer offer, layout::FileTicket& ticket) {
-  // 16 bytes are given whole.
+  // getrandom returns 16 bytes completely.
   if (::getrandom(ticket.random, sizeof ticket.random, 0) < 0) return errno;
   const std::lock_guard lock(mutex_);
   drop_void_locked();

@@ -19,10 +19,10 @@ namespace wherry::file {
 class HandleBudget;
 class Tickets;
 
-/// What the tickets of one handle give to those that use them, until it is ended. Any thread; nothing blocks.
+/// The access that all tickets of one handle give, until it is ended. Thread-safe; never blocks.
 class Grant {
  public:
-  /// A change of the file while it lives. False: the grant has ended, and nothing may be changed.
+  /// Marks a change of the file as in progress. False: the grant has ended, and the change is forbidden.
   class Use {
    public:
     /// @param grant  null: the file was not opened by a ticket
@@ -41,7 +41,7 @@ class Grant {
 
   void end() { state_.fetch_or(kEnded); }
   [[nodiscard]] bool has_ended() const { return (state_.load() & kEnded) != 0; }
-  /// Once this is false after `end` the file changes no more by this grant.
+  /// After `end`: once this is false, no change by this grant can follow.
   [[nodiscard]] bool is_in_use() const { return (state_.load() & ~kEnded) != 0; }
 
  private:
@@ -50,10 +50,10 @@ class Grant {
   bool enter() { return (state_.fetch_add(1) & kEnded) == 0; }
   void leave() { state_.fetch_sub(1); }
 
-  std::atomic<std::uint32_t> state_{0};  ///< kEnded, and how many uses there are
+  std::atomic<std::uint32_t> state_{0};  ///< kEnded, and the number of uses
 };
 
-/// The tickets that are made of a handle, which end with it.
+/// Ties the tickets that were made of a handle to it: they end with it.
 class TicketMaker {
  public:
   TicketMaker() = default;
@@ -70,9 +70,9 @@ class TicketMaker {
   TicketMaker& operator=(const TicketMaker&) = delete;
   ~TicketMaker() { end(); }
 
-  /// Null: no ticket was made.
+  /// Null: no ticket was made of the handle.
   [[nodiscard]] const std::shared_ptr<Grant>& grant() const { return grant_; }
-  /// What was opened by the tickets is of no more use, and unused ones are void. Waits for a write under way.
+  /// Ends the grant and voids unused tickets. Waits for writes in progress.
   void end() noexcept;
 
  private:
@@ -80,15 +80,15 @@ class TicketMaker {
   std::shared_ptr<Grant> grant_;
 };
 
-/// Tickets of a server that are not used yet. Any thread; nothing blocks.
+/// The unused tickets of a server. Thread-safe; never blocks.
 class Tickets {
  public:
-  /// A file that is open until its ticket is used.
+  /// A file that stays open until its ticket is used.
   struct Offer {
     UniqueFd descriptor;
     std::shared_ptr<Grant> grant;
   };
-  /// Of all clients together. A program uses its ticket at once.
+  /// Limit for all clients together. Programs use a ticket at once.
   static constexpr std::size_t kMost = 256;
 
   explicit Tickets(HandleBudget& budget) : budget_(budget) {}
@@ -96,9 +96,9 @@ class Tickets {
   Tickets& operator=(const Tickets&) = delete;
   ~Tickets();
 
-  /// 0, ENFILE if there are too many, or an errno value of getrandom.
+  /// Returns 0, ENFILE if there are too many, or an errno value of getrandom.
   int make(Offer offer, layout::FileTicket& ticket);
-  /// Once, within kFileTicketMs. Empty: there is no such ticket.
+  /// Uses a ticket: once, and within kFileTicketMs. Empty: no such ticket.
   std::optional<Offer> take(const layout::FileTicket& ticket);
 
  private:
@@ -109,7 +109,7 @@ class Tickets {
     Clock::time_point until;
     Offer offer;
   };
-  /// Voids those that are too old or whose grant has ended.
+  /// Removes tickets that are too old or whose grant has ended.
   void drop_void();
   void drop_void_locked();
 

@@ -18,10 +18,10 @@
 namespace wherry::file {
 namespace {
 
-/// A rename on the way makes the kernel give up (EAGAIN); a tree that is renamed without a pause is not waited for.
+/// openat2 fails with EAGAIN if a rename interferes. A tree that is renamed all the time is not waited for.
 constexpr int kMostAttempts = 128;
 
-/// A name that is removed between the look and the making is looked for again.
+/// Attempts, if a name is removed between the lookup and the creation.
 constexpr int kMostMakings = 3;
 
 UniqueFd open_beneath(int root, const std::string& name, std::uint64_t flags, std::uint64_t mode) {
@@ -44,7 +44,7 @@ UniqueFd failed_with(int error) {
 
 int result_of(int returned) { return returned == 0 ? 0 : errno; }
 
-/// For calls that take no descriptor of the kind that only names.
+/// For calls that take no O_PATH descriptor.
 std::string proc_path(int descriptor) { return "/proc/self/fd/" + std::to_string(descriptor); }
 
 }  // namespace
@@ -60,7 +60,7 @@ Tree::Tree(const std::string& directory) {
         "sandbox that allows it");
   }
   if (::faccessat(AT_FDCWD, "/proc/self/fd", X_OK, 0) != 0) {
-    throw Error(errno, "serve", directory, "mount /proc: files are looked at through it before they are opened");
+    throw Error(errno, "serve", directory, "mount /proc: files are checked through it before they are opened");
   }
   root_ = std::move(root);
 }
@@ -72,7 +72,7 @@ UniqueFd Tree::resolve(const std::string& name, std::uint64_t flags, std::uint64
 UniqueFd Tree::open(const std::string& name, int flags, mode_t mode) const {
   const auto bits = static_cast<std::uint64_t>(flags) | O_NONBLOCK | O_NOCTTY;
   const bool creates = (flags & O_CREAT) != 0;
-  // O_EXCL opens nothing that was there before.
+  // O_EXCL does not open an existing file.
   const auto make = [&] { return resolve(name, bits | O_EXCL, mode & 07777U); };
   if (creates && (flags & O_EXCL) != 0) return make();
   const auto name_only = O_PATH | (static_cast<unsigned>(flags) & (O_NOFOLLOW | O_DIRECTORY));
@@ -83,15 +83,15 @@ UniqueFd Tree::open(const std::string& name, int flags, mode_t mode) const {
     UniqueFd made = make();
     if (made.valid() || errno != EEXIST) return made;
   }
-  // There and not there: a symbolic link to nothing, whose target is made.
+  // The name exists but leads nowhere: a dangling symbolic link, whose target is created.
   UniqueFd made = resolve(name, bits, mode & 07777U);
   struct stat found{};
   if (made.valid() && (::fstat(made.get(), &found) != 0 || !S_ISREG(found.st_mode))) return failed_with(EOPNOTSUPP);
   return made;
 }
 
-/// Opens what was looked up as `named`, if it is a file or a directory. The process at a FIFO's other end, or a
-/// device's driver, would notice an opening even if the descriptor were closed at once.
+/// Opens what was looked up as `named`, if it is a file or a directory. Other types are never opened: the process at a
+/// FIFO's other end, or a device's driver, would notice it even if the descriptor were closed at once.
 UniqueFd Tree::open_named(int named, const std::string& name, int flags) const {
   struct stat found{};
   if (::fstat(named, &found) != 0) return {};
@@ -101,7 +101,7 @@ UniqueFd Tree::open_named(int named, const std::string& name, int flags) const {
       return open_again(named, bits);
     case S_IFDIR:
       if ((flags & O_CREAT) != 0) return failed_with(EISDIR);
-      // By name, so that what is to be mounted there is: O_DIRECTORY opens nothing else.
+      // Opens by name, so that automounts are triggered; O_DIRECTORY opens nothing but directories.
       return resolve(name, static_cast<std::uint64_t>(bits | O_DIRECTORY | (flags & O_NOFOLLOW)), 0);
     case S_IFLNK:
       return failed_with(ELOOP);
@@ -114,7 +114,7 @@ UniqueFd Tree::look_up(const std::string& name, bool follow) const {
   return resolve(name, follow ? O_PATH : O_PATH | O_NOFOLLOW, 0);
 }
 
-/// No call made with a Place follows its last component. A slash behind a name asks for a directory.
+/// No call made with a Place follows its last component. A trailing slash asks for a directory.
 Tree::Place Tree::place_of(std::string_view name, bool directory) const {
   const std::size_t end = name.find_last_not_of('/');
   if (end == std::string_view::npos) return {{}, {}, name.empty() ? ENOENT : EXDEV};
@@ -184,7 +184,7 @@ int Tree::read_link(const std::string& name, std::string& target) const {
   if (!link.valid()) return errno;
   target.resize(4096);
   const ssize_t bytes = ::readlinkat(link.get(), "", target.data(), target.size());
-  // What is no symbolic link is ENOENT where the descriptor itself is asked.
+  // readlinkat on the descriptor of something else than a symbolic link fails with ENOENT.
   if (bytes < 0) return errno == ENOENT ? EINVAL : errno;
   target.resize(static_cast<std::size_t>(bytes));
   return 0;

@@ -47,7 +47,7 @@ class FileTree : public ::testing::Test {
     fs::create_symlink("/proc/self/root", root_ / "magic");
   }
 
-  /// Every name there, with its kind, mode, time and content.
+  /// Every name below `directory`, with its type, mode, time and content.
   static std::map<std::string, std::string> listing(const fs::path& directory) {
     std::map<std::string, std::string> found;
     for (const auto& entry : fs::recursive_directory_iterator(directory)) {
@@ -108,7 +108,7 @@ TEST_F(FileTree, NoNameLeadsOut) {
       EXPECT_NE(tree.symlink(name, "file"), 0);
     }
   }
-  // A link to the outside is an object of the inside: it may be made, read, moved and removed, not followed.
+  // A link to the outside is an object inside: it may be made, read, moved and removed, but not followed.
   EXPECT_EQ(tree.symlink("another", "/etc/passwd"), 0);
   std::string target;
   EXPECT_EQ(tree.read_link("another", target), 0);
@@ -139,7 +139,7 @@ TEST_F(FileTree, ARenameAtTheSameMomentLeadsNowhereElse) {
   fs::create_directory(root_ / "turning");
   std::atomic<bool> done = false;
   std::thread turner([&] {
-    // The name is that of a directory, of a link to the outside, of a directory ...
+    // The name alternates between a directory and a link to the outside.
     const std::string one = root_ / "turning";
     const std::string other = root_ / "out";
     while (!done) ::syscall(SYS_renameat2, AT_FDCWD, one.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
@@ -164,7 +164,7 @@ TEST_F(FileTree, ARenameAtTheSameMomentLeadsNowhereElse) {
   EXPECT_EQ(listing(outside_), before);
 }
 
-/// Whether the kernel has reported an opening of what `watch` watches since it was last asked.
+/// Whether the kernel has reported an open of the watched object since the last call.
 bool was_opened(const UniqueFd& watch) {
   alignas(inotify_event) std::array<char, 4096> events;
   return ::read(watch.get(), events.data(), events.size()) > 0;
@@ -276,7 +276,7 @@ TEST_F(FileTree, WithoutProcItIsRefusedWithWords) {
       const Tree tree(root_.string());
     } catch (const Error& error) {
       return error.code().value() == ENOENT &&
-             error.advice() == "mount /proc: files are looked at through it before they are opened";
+             error.advice() == "mount /proc: files are checked through it before they are opened";
     }
     return false;
   });

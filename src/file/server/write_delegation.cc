@@ -11,7 +11,7 @@
 namespace wherry::file {
 namespace {
 
-/// Whether the kernel keeps a lease for longer than a client has time. 0: for ever.
+/// Whether the kernel keeps a lease for longer than `all`. 0: forever.
 bool outlasts(WriteDelegation::Clock::duration all) {
   long seconds = -1;
   std::ifstream("/proc/sys/fs/lease-break-time") >> seconds;
@@ -23,10 +23,10 @@ bool outlasts(WriteDelegation::Clock::duration all) {
 std::shared_ptr<WriteDelegation> WriteDelegation::take(int descriptor, std::uint64_t client, Clock::duration timeout) {
   struct stat found{};
   if (!outlasts((kTimeouts + 1) * timeout) || ::fstat(descriptor, &found) != 0) return nullptr;
-  // The same description by a number of its own, which stays until the lease is given up.
+  // A duplicate of the same description, which stays open until the lease is given up.
   UniqueFd lease(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   if (!lease.valid()) return nullptr;
-  // Of all signals this one does nothing by default. SIGIO would end the process.
+  // The default action of SIGURG is to ignore it. SIGIO would end the process.
   if (::fcntl(lease.get(), F_SETSIG, SIGURG) != 0 || ::fcntl(lease.get(), F_SETLEASE, F_WRLCK) != 0) return nullptr;
   const Identity file{.device = found.st_dev, .inode = found.st_ino};
   return std::shared_ptr<WriteDelegation>(new WriteDelegation(std::move(lease), file, client, timeout));
@@ -46,7 +46,7 @@ void WriteDelegation::give_up() {
 
 WriteDelegation::State WriteDelegation::look(Clock::time_point now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return State::held;  // during a change, which looks itself
+  if (!lock.owns_lock()) return State::held;  // during a change, which advances the state itself
   advance(now);
   return !lease_.valid() ? State::over : recalled_ ? State::recalled : State::held;
 }
@@ -61,7 +61,7 @@ bool WriteDelegation::was_cut_off() const {
   return cut_off_;
 }
 
-/// A server that was stopped finds the lease long broken: time counts from when it was seen whole.
+/// A server that was stopped may find a lease that broke long ago. Time counts from when the lease was last seen whole.
 void WriteDelegation::advance(Clock::time_point now) {
   if (!lease_.valid()) return;
   if (!recalled_ && ::fcntl(lease_.get(), F_GETLEASE) == F_WRLCK) {

@@ -12,22 +12,22 @@
 
 namespace wherry::file {
 
-/// What lets a client keep what it writes to a file for a while: it alone has the file open, by one handle. Stands on a
-/// lease of the kernel's (F_SETLEASE, F_WRLCK) on the open file description of that handle. Every other open of the
+/// Lets a client hold back its writes to a file for a while: only this client has the file open, by one handle. It
+/// rests on a kernel lease (F_SETLEASE, F_WRLCK) on the open file description of that handle. Every other open of the
 /// file, also by a program of the host, waits until the lease is given up.
 ///
-/// States, and what leads from one to the next:
+/// States, and the function that causes each transition:
 ///
 ///   held     -> recalled  look, Change: an open waits for the end of the lease, or has failed because of it
 ///   held     -> over      end: given back, or the handle is closed
 ///   recalled -> over      end
 ///   recalled -> cut off   look, Change: the client has written nothing for `timeout`, or has not ended it within
-///                         kTimeouts of them. The lease is given up, and no change by this handle is allowed any more
+///                         kTimeouts of them. The lease is given up, and the handle may make no more changes
 ///
-/// The kernel gives up a lease by itself after /proc/sys/fs/lease-break-time. That is longer than all timeouts, or no
-/// lease is taken: no change is made by a client whose lease the kernel has given to others.
+/// The kernel revokes a lease after /proc/sys/fs/lease-break-time. No lease is taken unless that is longer than all
+/// timeouts. Therefore no client can change a file whose lease the kernel has already revoked.
 ///
-/// Threads: any.
+/// Thread-safe.
 class WriteDelegation {
  public:
   using Clock = std::chrono::steady_clock;
@@ -35,7 +35,7 @@ class WriteDelegation {
   enum class State : std::uint8_t { held, recalled, over };
   static constexpr int kTimeouts = 4;
 
-  /// On a descriptor that is open for writing. Null: no lease is to be had.
+  /// `descriptor` must be open for writing. Null: the kernel gives no lease.
   static std::shared_ptr<WriteDelegation> take(int descriptor, std::uint64_t client, Clock::duration timeout);
   WriteDelegation(const WriteDelegation&) = delete;
   WriteDelegation& operator=(const WriteDelegation&) = delete;
@@ -44,22 +44,22 @@ class WriteDelegation {
   [[nodiscard]] std::uint64_t client() const { return client_; }
   [[nodiscard]] const Identity& file() const { return file_; }
 
-  /// Gives the lease up. A change that is under way is waited for.
+  /// Gives up the lease. Waits for a change in progress.
   void end();
   /// Never blocks.
   State look(Clock::time_point now);
-  /// Whether an open has met the lease; once it is over.
+  /// Whether an open has met the lease; valid once the delegation is over.
   [[nodiscard]] bool was_recalled() const;
   [[nodiscard]] bool was_cut_off() const;
 
-  /// A change of the file by the handle. The client is not cut off while it lives.
+  /// A change of the file by the handle. While the object lives, the client is not cut off.
   class Change {
    public:
     explicit Change(WriteDelegation* delegation);
     Change(const Change&) = delete;
     Change& operator=(const Change&) = delete;
     ~Change();
-    /// False: the client was cut off. ESTALE.
+    /// False: the client was cut off; the change must return ESTALE.
     [[nodiscard]] bool is_allowed() const { return delegation_ == nullptr || !delegation_->cut_off_; }
 
    private:
@@ -74,12 +74,12 @@ class WriteDelegation {
   void give_up();
 
   mutable std::mutex mutex_;
-  UniqueFd lease_;  ///< the handle's open file description; not valid: over
+  UniqueFd lease_;  ///< of the handle's open file description; invalid: over
   Identity file_;
   std::uint64_t client_;
   Clock::duration timeout_;
-  Clock::time_point whole_ = Clock::now();  ///< no open had met the lease yet
-  Clock::time_point told_{};                ///< of the recall, or of the last change since
+  Clock::time_point whole_ = Clock::now();  ///< last time at which no open had met the lease
+  Clock::time_point told_{};                ///< time of the recall, or of the last change after it
   bool recalled_ = false;
   bool cut_off_ = false;
 };

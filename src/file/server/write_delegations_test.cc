@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client that alone has a file open may keep what it writes, until others open the file, and for no longer than its
-// time.
+// A client that alone has a file open may hold back its writes until others open the file, and only for a limited time.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -57,7 +56,7 @@ class WriteDelegations : public ::testing::Test {
     EXPECT_NE(status.inode, 0U);
     return granted;
   }
-  /// Asks until it is granted: what had the file open before may be closed later, and a file that was opened rests.
+  /// Asks until the delegation is granted: an earlier handle may be closed late, and a file that was opened rests.
   static void delegate(Host& host, Host::Handle handle, std::uint64_t client) {
     while (room(host, handle, client) == 0) std::this_thread::sleep_for(1ms);
   }
@@ -65,7 +64,7 @@ class WriteDelegations : public ::testing::Test {
     const iovec part{const_cast<char*>(text.data()), text.size()};
     return host.writes().write(handle, 0, std::span(&part, 1), by);
   }
-  /// A program of the host opens the file, in a thread of its own, and reads what is in it.
+  /// A program of the host opens and reads the file, in a separate thread.
   [[nodiscard]] std::future<std::string> read_natively(int flags) const {
     return std::async(std::launch::async, [path = path(), flags] {
       const UniqueFd opened(::open(path.c_str(), flags | O_CLOEXEC));
@@ -296,7 +295,7 @@ TEST_F(ShortWriteDelegations, AClientThatDoesNotAnswerIsCutOff) {
   const Host::Handle source = host_.open("other", kReadWrite | kFileOpenCreate, 0644).handle;
   EXPECT_EQ(host_.write(source, 0, as_data("other")).bytes, 5U);
   delegate(host_, handle, watcher_.number());
-  std::ofstream(path()) << "new content";  // waits
+  std::ofstream(path()) << "new content";  // waits for the end of the delegation
   EXPECT_EQ(write(host_, handle, "old").result.error, ESTALE);
   EXPECT_EQ(host_.write(handle, 0, as_data("old")).error, ESTALE);
   EXPECT_EQ(host_.set_size(handle, 1), ESTALE);
@@ -322,7 +321,7 @@ TEST_F(ShortWriteDelegations, AClientThatDoesNotAnswerGetsNothingForAWhile) {
   delegate(host_, unused, other.number());
 }
 
-/// Time as the server sees it, without waiting for it.
+/// Passes times to the delegation instead of waiting.
 class WriteDelegationTime : public ::testing::Test {
  protected:
   using State = WriteDelegation::State;
@@ -379,7 +378,7 @@ TEST_F(WriteDelegationTime, EndsBeforeTheKernelGivesTheFileToOthers) {
   const auto held = WriteDelegation::Clock::now();
   EXPECT_EQ(delegation_->look(held), State::held);
   EXPECT_EQ(open_natively(), EWOULDBLOCK);
-  // The server was stopped since then: that it looks for the first time does not count.
+  // As if the server had been stopped since then: time counts although this is its first look at the recall.
   EXPECT_EQ(delegation_->look(held + WriteDelegation::kTimeouts * kTimeout), State::over);
   EXPECT_FALSE(may_change());
 }

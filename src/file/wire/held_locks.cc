@@ -7,7 +7,7 @@
 namespace wherry::file {
 namespace {
 
-/// As the kernel counts: no file is longer.
+/// The kernel's limit: no file is longer.
 constexpr std::uint64_t kLastByte = INT64_MAX;
 constexpr auto kNone = static_cast<std::uint32_t>(layout::FileLockType::none);
 
@@ -17,7 +17,7 @@ std::uint64_t last_of(const layout::FileLock& lock) {
 
 }  // namespace
 
-/// The first one that ends at `byte` or later.
+/// The first range that ends at `byte` or later.
 HeldLocks::Ranges::const_iterator HeldLocks::from(std::uint64_t byte) const {
   const auto next = ranges_.upper_bound(byte);
   return next != ranges_.begin() && std::prev(next)->second.last >= byte ? std::prev(next) : next;
@@ -27,7 +27,7 @@ void HeldLocks::set(const layout::FileLock& lock) {
   std::uint64_t first = lock.offset;
   std::uint64_t last = last_of(lock);
   const std::lock_guard guard(mutex_);
-  // Neighbours of the same type become one range with this.
+  // Adjacent ranges of the same type are merged.
   auto next = from(first == 0 ? 0 : first - 1);
   while (next != ranges_.end() && (next->first <= last || next->first - 1 == last)) {
     const auto [start, range] = *next;

@@ -11,18 +11,19 @@
 
 namespace wherry::file {
 
-/// The ranges on which one owner has locks, as its kernel counts them. Any thread.
+/// The ranges on which one owner holds locks, merged and split as the kernel does. Thread-safe.
 class HeldLocks {
  public:
-  /// What a lock that was granted, or given up, has changed.
+  /// Records a lock that was granted or given up.
   void set(const layout::FileLock& lock);
   [[nodiscard]] bool any() const;
-  /// Whether some of the range is locked.
+  /// Whether any part of the range is locked.
   [[nodiscard]] bool overlap(const layout::FileLock& range) const;
-  /// Whether some of the range has a stronger lock than this one, so that others may get theirs when it is granted.
+  /// Whether any part of the range has a stronger lock than `lock`, so that other owners may get theirs once it is
+  /// granted.
   [[nodiscard]] bool weakened_by(const layout::FileLock& lock) const;
   [[nodiscard]] std::size_t count() const;
-  /// No fewer than `count` after `set`.
+  /// An upper bound of `count()` after `set(lock)`.
   [[nodiscard]] std::size_t count_with(const layout::FileLock& lock) const;
   [[nodiscard]] std::vector<layout::FileLock> all() const;
 
@@ -35,7 +36,7 @@ class HeldLocks {
   [[nodiscard]] Ranges::const_iterator from(std::uint64_t byte) const;
 
   mutable std::mutex mutex_;
-  Ranges ranges_;  ///< by first byte; none overlap, and neighbours differ in type
+  Ranges ranges_;  ///< by first byte; ranges do not overlap, and adjacent ranges differ in type
 };
 
 }  // namespace wherry::file

@@ -17,7 +17,7 @@ namespace {
 using layout::FileLock;
 using layout::FileLockType;
 
-/// What the kernel calls a type of lock, for fcntl and for flock.
+/// The kernel's values for a type of lock, for fcntl and for flock.
 struct KernelType {
   short range;
   int whole;
@@ -40,7 +40,7 @@ FileLockType type_of(short range) {
   return range == F_RDLCK ? FileLockType::read : FileLockType::write;
 }
 
-/// A range as the kernel takes it. None: there is no such lock.
+/// The range in the kernel's form. Empty: no such lock.
 std::optional<struct flock> range_of(const FileLock& lock) {
   const auto type = kernel_type_of(lock.type);
   if (!type || lock.offset > INT64_MAX || lock.length > INT64_MAX) return {};
@@ -52,15 +52,15 @@ std::optional<struct flock> range_of(const FileLock& lock) {
   return range;
 }
 
-/// Of one owner. The kernel has no bound for it.
+/// Limit of one owner. The kernel has none.
 constexpr std::size_t kMostRanges = 65536;
-/// No data goes by a description of locks. With O_APPEND it can be opened also where a file may only grow.
+/// No data moves by a lock description. With O_APPEND it can be opened also for an append-only file (chattr +a).
 constexpr int kOpenFlags = O_CLOEXEC | O_NOCTTY | O_NONBLOCK | O_APPEND;
 
 bool writes(int descriptor) { return (::fcntl(descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY; }
 
-/// It is open for writing only if the client's file is: the host may not run a program that is open for writing, and
-/// file systems in layers copy it.
+/// Opens for writing only if the client's file is open for writing. Otherwise the host could not run a program that is
+/// being locked, and stacked file systems (overlayfs) would copy it.
 UniqueFd description_of(int descriptor, bool is_own, bool whole, bool read_only) {
   if (!whole && !read_only && is_own && writes(descriptor)) {
     UniqueFd both = open_again(descriptor, O_RDWR | kOpenFlags);
@@ -68,7 +68,7 @@ UniqueFd description_of(int descriptor, bool is_own, bool whole, bool read_only)
   }
   const int access = is_own ? ::fcntl(descriptor, F_GETFL) & O_ACCMODE : O_RDONLY;
   UniqueFd made = open_again(descriptor, access | kOpenFlags);
-  // A file whose mode has changed since it was opened. The description that is there belongs to this one owner.
+  // The file's mode has changed since it was opened. Its own description belongs to this owner alone.
   if (!made.valid() && whole && is_own) made = UniqueFd(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
   return made;
 }
@@ -84,8 +84,8 @@ std::unique_ptr<LockDescription> LockDescription::open(int descriptor, Descripto
   return std::unique_ptr<LockDescription>(new LockDescription(std::move(made), whole, read_only, std::move(held)));
 }
 
-/// For the first write lock of an owner of read locks. A description that is open for writing gets the same read locks,
-/// which conflict with no lock that is there, before those of the first description end.
+/// For the first write lock of an owner of read locks. The new description, open for writing, gets the same read locks
+/// before the first description gives up its own. These conflict with no existing lock.
 LockDescription::Answer LockDescription::open_for_writing() {
   UniqueFd both = open_again(descriptor_.get(), O_RDWR | kOpenFlags);
   if (!both.valid()) return errno == EAGAIN ? Answer{EAGAIN, true} : Answer{ENOLCK};
@@ -116,7 +116,7 @@ void LockDescription::share(std::function<void(int)> keep) {
   keep_(descriptor_.get());
 }
 
-/// A duplicate keeps the description, and would keep its locks.
+/// Needed if duplicates exist: they keep the description, and would keep its locks.
 void LockDescription::give_up_all() const {
   struct flock all{};
   all.l_type = F_UNLCK;
@@ -133,7 +133,7 @@ LockDescription::Answer LockDescription::set(const FileLock& wanted) {
   if (whole_) {
     const int error = ::flock(descriptor_.get(), kernel_type_of(wanted.type)->whole | LOCK_NB) == 0 ? 0 : errno;
     if (error == 0) held_->set(wanted);
-    // flock(2) gives up the lock that is to be changed before it asks for the other.
+    // flock(2) gives up the old lock before it requests the new one.
     if (error == EAGAIN) held_->set({});
     return {error};
   }

@@ -5,8 +5,8 @@
 
 namespace wherry::file {
 
-/// Another open file description of the same file, whatever its name is by now. Invalid with errno set where that
-/// fails.
+/// Opens the file of a descriptor again, with a new open file description, whatever its name is now. On failure the
+/// result is invalid and errno is set.
 UniqueFd open_again(int descriptor, int flags);
 
 }  // namespace wherry::file

@@ -5,8 +5,8 @@
 
 namespace wherry::file {
 
-/// Of the rings of both sides, unless a user says otherwise: some pieces of data. A larger one is no faster: all of its
-/// pages are touched in turn, and with many clients they leave the processor's caches.
+/// Default size of the rings of both sides: a few pieces of data. A larger ring is not faster: all of its pages are
+/// touched in turn, and with many clients they no longer fit in the processor's caches.
 inline constexpr std::size_t kRingBytes = std::size_t{512} << 10;
 
 }  // namespace wherry::file

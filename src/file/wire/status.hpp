@@ -8,20 +8,20 @@
 
 namespace wherry::file {
 
-/// What a descriptor, also one that only names, names: 0 or an errno value.
+/// Status of the file that a descriptor refers to, also one opened with O_PATH. Returns 0 or an errno value.
 int status_of(int descriptor, layout::FileStatus& status);
-/// Of a name in a directory; a symbolic link is not followed, and nothing is mounted.
+/// As above for a name in a directory. Follows no symbolic link and triggers no automount.
 int status_of(int directory, const char* name, layout::FileStatus& status);
 int file_system_of(int descriptor, layout::FileSystemStatus& status);
 
-/// As utimensat takes it. False if the nanoseconds make no sense.
+/// Converts to the form of utimensat. False if the nanoseconds are invalid.
 bool to_timespec(const layout::FileTime& time, timespec& result);
 
 /// The set-user-ID and set-group-ID bits of a mode that a write drops.
 /// @param by  kFileWriteBy...
 std::uint32_t bits_dropped(std::uint32_t mode, std::uint32_t by);
 
-/// Since 1970.
+/// Nanoseconds since 1970.
 std::uint64_t nanoseconds_of(const layout::FileTime& time);
 
 }  // namespace wherry::file

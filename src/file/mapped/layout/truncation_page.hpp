@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page of truncation counters, `wherry-truncations-USER` in /dev/shm, which all processes of one user map. A
-// process that makes a file shorter adds one to the file's counter; a reader of a mapping of the file compares it with
+// process that shortens a file increments the file's counter. A reader of a mapping of the file checks the counter with
 // one load.
 //
 //   0                                        4096

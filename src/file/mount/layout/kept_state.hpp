@@ -6,8 +6,8 @@
 //   | KeptStart | half 0: records     | half 1: records              |   sparse; one half is in use
 //   +-----------+---------------------+------------------------------+
 //
-// A record counts once `used` of its half covers it. A log that has grown is written anew to the other half, and counts
-// from when `half` names that one: a kill at any instruction leaves one whole log.
+// A record is valid once `used` of its half covers it. A log that has grown is rewritten to the other half, which is
+// valid once `half` names it. So a kill at any instruction leaves one complete log.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 namespace wherry::layout {
 
 inline constexpr std::uint32_t kKeptVersion = 2;
-/// In place of the version: a half is full, and what follows is not kept.
+/// In place of the version: a half is full, and later records are not kept.
 inline constexpr std::uint32_t kKeptFull = 0xFFFFFFFF;
 inline constexpr std::uint64_t kKeptPage = 4096;
 inline constexpr std::uint64_t kKeptHalf = std::uint64_t{1} << 32;
@@ -24,44 +24,44 @@ inline constexpr std::uint64_t kKeptHalf = std::uint64_t{1} << 32;
 /// W: the daemon, every field.
 struct KeptStart {
   std::uint32_t version;  ///< kKeptVersion, or kKeptFull
-  std::uint32_t half;     ///< the one in use, 0 or 1
+  std::uint32_t half;     ///< the half in use, 0 or 1
   std::uint64_t used[2];  ///< bytes of records in each half
 };
 static_assert(sizeof(KeptStart) == 24 && offsetof(KeptStart, half) == 4 && offsetof(KeptStart, used) == 8);
 
 enum class KeptWord : std::uint32_t {
-  node = 1,     ///< KeptNode: the kernel is told of a file for the first time
-  references,   ///< KeptNumber: how often the kernel refers to a node by now
-  forgotten,    ///< KeptNumber: a node is no more
+  node = 1,     ///< KeptNode: a file that the kernel is told of for the first time
+  references,   ///< KeptNumber: the kernel's current number of references to a node
+  forgotten,    ///< KeptNumber: a node is erased
   last_node,    ///< KeptNumber: the highest number of a node so far
-  named,        ///< KeptName: a name of a node, the newest of all
-  unnamed,      ///< KeptName: a name is gone; node: 0
+  named,        ///< KeptName: a name of a node, now the newest
+  unnamed,      ///< KeptName: a name is removed; node: 0
   opened,       ///< KeptOpen
-  closed,       ///< KeptNumber: an open file or directory
-  failed,       ///< KeptNumber: of an open file; value: KeptOpen::errors
+  closed,       ///< KeptNumber: an open file or directory is closed
+  failed,       ///< KeptNumber: an open file; value: KeptOpen::errors
   last_open,    ///< KeptNumber: the highest number of an open file so far
-  begun,        ///< KeptNumber: a request that must not be done twice; value: what tells whether it was done
-  renaming,     ///< KeptNumber: a rename is begun; value: its flags; the two paths follow as text, a zero between them
-  locker,       ///< KeptLocker: an owner of locks, by an open file; several if it uses several
-  locked,       ///< KeptLock: what an owner was granted, or has given up
-  unlocker,     ///< KeptNumber: an owner of locks is gone
-  ended,        ///< KeptNumber: it is answered
+  begun,        ///< KeptNumber: a request that must not be carried out twice; value: identifies the first attempt
+  renaming,     ///< KeptNumber: a rename has begun; value: its flags; text: the two paths with a zero between
+  locker,       ///< KeptLocker: a lock owner with one open file; one record for each open file of it
+  locked,       ///< KeptLock: a lock that was granted or given up
+  unlocker,     ///< KeptNumber: a lock owner has ended
+  ended,        ///< KeptNumber: the request of `begun` or `renaming` is answered
   device,       ///< KeptNumber: the mount's st_dev
-  client,       ///< KeptNumber: by which the server knows the mount
-  daemon,       ///< KeptNumber: how many there have been
-  passthrough,  ///< KeptNumber: 1 if the kernel has taken it up; 0 otherwise
-  // KeptHead and a text, the last of its word counts.
-  directory,      ///< that is mounted on
-  first_request,  ///< of the kernel, by which both have agreed on what they do
+  client,       ///< KeptNumber: identifies the mount to the server
+  daemon,       ///< KeptNumber: how many daemons there have been
+  passthrough,  ///< KeptNumber: 1 if passthrough is on; otherwise 0
+  // KeptHead and a text. The last record of each word is valid.
+  directory,      ///< the mount point
+  first_request,  ///< the kernel's first request, by which both sides agreed on features
   server,         ///< the server's FileHello
   root,           ///< the FileStatus of its directory
   run,            ///< KeptRun; not a text
 };
 
-/// In front of each record. The next one follows at the next multiple of 8.
+/// Begins each record. The next record begins at the next multiple of 8.
 struct KeptHead {
   std::uint32_t word;   ///< KeptWord
-  std::uint32_t bytes;  ///< with this, and with the text
+  std::uint32_t bytes;  ///< of the record, including this header and the text
 };
 static_assert(sizeof(KeptHead) == 8 && offsetof(KeptHead, bytes) == 4);
 
@@ -78,7 +78,7 @@ static_assert(sizeof(KeptNode) == 48 && offsetof(KeptNode, born_seconds) == 32 &
 
 struct KeptNumber {
   KeptHead head;
-  std::uint64_t number;  ///< of a node, of an open file, or of a request of the kernel's
+  std::uint64_t number;  ///< of a node, an open file, or a request of the kernel
   std::uint64_t value;
 };
 static_assert(sizeof(KeptNumber) == 24 && offsetof(KeptNumber, value) == 16);
@@ -91,30 +91,30 @@ struct KeptName {
 };
 static_assert(sizeof(KeptName) == 24 && offsetof(KeptName, node) == 16);
 
-/// Of KeptOpen::errors, in the lower half: a write or close has told of it, and the kernel may have dropped that.
+/// In the lower half of KeptOpen::errors: a write or close has reported the error, which the kernel may have dropped.
 inline constexpr std::uint32_t kKeptErrorTold = 1U << 15;
 
 struct KeptOpen {
   KeptHead head;
   std::uint64_t number;
   std::uint64_t node;
-  std::uint64_t request;     ///< of the kernel's, which it answers
-  std::uint64_t device;      ///< of a directory
-  std::int64_t file_system;  ///< of a file that the kernel moves the data of: its type
+  std::uint64_t request;     ///< the kernel's request that opened it
+  std::uint64_t device;      ///< for a directory
+  std::int64_t file_system;  ///< if the kernel moves the file's data: type of the server's file system
   std::uint32_t flags;       ///< kFileOpen...
   std::uint32_t mode;        ///< of the file
-  std::int32_t backing;      ///< the kernel's number of what it moves the data by; 0: it does not
-  std::uint32_t errors;  ///< of writes that were acknowledged before, and that no fsync has told of: of its own in the
-                         ///< lower half, with kKeptErrorTold; of other open files in the upper one
+  std::int32_t backing;      ///< the kernel's number for passthrough; 0: none
+  std::uint32_t errors;  ///< errors of acknowledged writes that no fsync has reported: its own in the lower half, with
+                         ///< kKeptErrorTold; those of other open files in the upper half
 };
 static_assert(sizeof(KeptOpen) == 64 && offsetof(KeptOpen, file_system) == 40 && offsetof(KeptOpen, backing) == 56);
 
-/// A run of the host's kernel, for an open file: only if that is not the one that `server` tells of, or was not.
+/// A boot of the host, for an open file. Only if it differs from the boot in `server`, or once did.
 struct KeptRun {
   KeptHead head;
   std::uint64_t number;   ///< of the open file
   std::uint8_t boot[16];  ///< FileHello::boot
-  std::uint32_t lost;     ///< 1: what was written to the file before is, and no call has told of that yet; 0 otherwise
+  std::uint32_t lost;     ///< 1: data written before that boot is lost, and no call has reported it yet; otherwise 0
   std::uint32_t reserved;
 };
 static_assert(sizeof(KeptRun) == 40 && offsetof(KeptRun, boot) == 16 && offsetof(KeptRun, lost) == 32);
@@ -124,7 +124,7 @@ struct KeptLocker {
   std::uint64_t number;
   std::uint64_t node;
   std::uint64_t owner;  ///< the kernel's number
-  std::uint64_t open;   ///< an open file by which it locks
+  std::uint64_t open;   ///< an open file with which it locks
   std::uint32_t process;
   std::uint32_t whole;  ///< 1: by flock(2); 0: by ranges
 };

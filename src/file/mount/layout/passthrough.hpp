@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernel's linux/fuse.h has from 7.40 (Linux 6.9) on, and that of Debian 12 has not.
+// Definitions that linux/fuse.h has from 7.40 (Linux 6.9) on, and that Debian 12 lacks.
 #pragma once
 
 #include <sys/ioctl.h>
@@ -11,7 +11,7 @@ namespace wherry::layout {
 inline constexpr std::uint32_t kFusePassthrough = 1U << 5;      ///< FUSE_PASSTHROUGH, in flags2 of both INIT messages
 inline constexpr std::uint32_t kFuseOpenPassthrough = 1U << 7;  ///< FOPEN_PASSTHROUGH
 
-/// Behind flags2 in fuse_init_out: how many file systems, this one included, may lie above one another.
+/// Follows flags2 in fuse_init_out: how many file systems, including this one, may be stacked.
 struct FuseInitStack {
   std::uint32_t flags2;
   std::uint32_t max_stack_depth;
@@ -34,7 +34,7 @@ struct FuseBacking {
 };
 static_assert(sizeof(FuseBacking) == 16);
 
-inline constexpr unsigned long kFuseBackingOpen = _IOW(229, 1, FuseBacking);     ///< returns its number
-inline constexpr unsigned long kFuseBackingClose = _IOW(229, 2, std::uint32_t);  ///< of its number
+inline constexpr unsigned long kFuseBackingOpen = _IOW(229, 1, FuseBacking);     ///< returns the backing's number
+inline constexpr unsigned long kFuseBackingClose = _IOW(229, 2, std::uint32_t);  ///< takes the backing's number
 
 }  // namespace wherry::layout

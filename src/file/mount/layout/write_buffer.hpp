@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a mount keeps of writes until they are on their way to the server. Lies in a memfd, so that a program that is
-// started after this one was killed finds what was acknowledged:
+// Writes that a mount holds back until they are sent to the server. They lie in a memfd, so that a program that is
+// started after this one was killed finds everything that was acknowledged:
 //
 //   +-------------------+---------------+-----------------+--------------------+
 //   | WriteBufferHeader | WriteFile x N | WriteRecord x M | M pieces of memory |
 //   +-------------------+---------------+-----------------+--------------------+
 //
-// A record has the piece of its number. One whose sequence is not 0 is committed: its data was acknowledged. Records of
-// a file are to be written in the order of their sequences.
+// Record N has piece N. A record whose sequence is not 0 is committed: its data was acknowledged. The records of a file
+// must be written in the order of their sequences.
 //
-// Each store is ordered behind those before it, so that a kill between any two of them leaves a file in one of these
+// Each store is ordered after the stores before it. So a kill between any two of them leaves a file in one of these
 // states:
 //
 //   used  sending  records   size and modified
-//   0     any      any       nothing. Records that name the file count for nothing
-//   1     0        any       are the server's: no request is on its way
-//   1     1        all       are those from before the request, which was made, or not, or in part. Or one or both of
-//                            them are those from after it, and it was made
-//   1     1        the rest  are those from after the request
+//   0     any      any       are invalid. Records that name the file are invalid, too
+//   1     0        any       match the server's file: no request is in progress
+//   1     1        all       are from before the request, which was carried out, in part, or not. Or at least one
+//                            of them is from after the request, which was carried out
+//   1     1        the rest  are from after the request
 #pragma once
 
 #include <atomic>
@@ -29,14 +29,14 @@ namespace wherry::layout {
 
 inline constexpr std::uint32_t kWriteBufferVersion = 2;
 inline constexpr std::uint32_t kWriteBufferMagic = 0x46554257;  ///< "WBUF" as bytes
-inline constexpr std::uint32_t kWriteBufferPiece = 32768;       ///< bytes of one record at most
+inline constexpr std::uint32_t kWriteBufferPiece = 32768;       ///< maximum bytes of one record
 inline constexpr std::uint32_t kWriteBufferFiles = 256;
 
 using Word64 = std::atomic<std::uint64_t>;
 using Word32 = std::atomic<std::uint32_t>;
 static_assert(Word64::is_always_lock_free && sizeof(Word64) == 8 && Word32::is_always_lock_free && sizeof(Word32) == 4);
 
-/// W: the mount, once, before anything else.
+/// W: the mount, once, before everything else.
 struct WriteBufferHeader {
   std::uint32_t version;  ///< kWriteBufferVersion
   std::uint32_t magic;
@@ -47,20 +47,20 @@ static_assert(sizeof(WriteBufferHeader) == 64 && std::is_trivially_copyable_v<Wr
 static_assert(offsetof(WriteBufferHeader, version) == 0 && offsetof(WriteBufferHeader, magic) == 4);
 static_assert(offsetof(WriteBufferHeader, records) == 8 && offsetof(WriteBufferHeader, reserved) == 12);
 
-/// A file of which records may be there. W: the mount.
+/// A file that may have records. W: the mount.
 struct WriteFile {
-  Word64 used;           ///< 1: the rest is valid; 0: free.
-  Word64 sending;        ///< not 0: a request with its first records is on its way. The server may have written them
-  std::uint64_t device;  ///< with `inode` and `born`: which file
+  Word64 used;           ///< 1: the other fields are valid; 0: free
+  Word64 sending;        ///< not 0: a request with its first records was sent. The server may have written them
+  std::uint64_t device;  ///< with `inode` and `born`: identifies the file
   std::uint64_t inode;
   std::int64_t born_seconds;
   std::uint32_t born_nanoseconds;
   std::uint32_t appends;  ///< 1: its records are appends; 0: they are writes at offsets
-  Word64 modified;        ///< when the server's file was written to last, ns since 1970
+  Word64 modified;        ///< modification time of the server's file, ns since 1970
   Word64 size;            ///< of the server's file
-  Word64 name;            ///< which of the two is valid
-  Word64 drops;           ///< of set-user-ID and set-group-ID bits, by its records: kFileWriteBy...
-  char names[2][4096];    ///< relative to the directory that is served, ends with a zero
+  Word64 name;            ///< index of the valid name
+  Word64 drops;           ///< which set-user-ID and set-group-ID bits its records drop: kFileWriteBy...
+  char names[2][4096];    ///< relative to the served directory, zero-terminated
 };
 static_assert(sizeof(WriteFile) == 80 + 8192);
 static_assert(offsetof(WriteFile, used) == 0 && offsetof(WriteFile, sending) == 8);
@@ -75,7 +75,7 @@ static_assert(offsetof(WriteFile, names) == 80);
 struct WriteRecord {
   Word64 sequence;       ///< stored last; 0: free
   std::uint64_t offset;  ///< in the file
-  std::uint32_t file;    ///< which WriteFile
+  std::uint32_t file;    ///< index of its WriteFile
   Word32 length;         ///< grows
   std::uint64_t reserved;
 };

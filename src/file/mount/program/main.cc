@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry-mount: what `wherry mount` becomes once it has read the command line (tools/mount.cc), a program of its own
-// since it alone needs libfuse. Its words are name=value. It is the supervisor, and starts itself again as the daemon.
+// wherry-mount, which `wherry mount` executes after it has read the command line (tools/mount.cc). It is a separate
+// program since it alone needs libfuse. Its arguments are name=value. It is the supervisor, and executes itself again
+// as the daemon.
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -48,7 +49,7 @@ struct Options {
   std::string log;
   bool daemon = false;
   bool quiet = false;
-  int supervisor = -1;  ///< its socket; -1: this is the supervisor
+  int supervisor = -1;  ///< the supervisor's socket; -1: this is the supervisor
 };
 
 std::size_t number_of(std::string_view value) {
@@ -85,7 +86,7 @@ Options options_of(std::span<char* const> words) {
   return options;
 }
 
-/// Where lines go from now on: the log, nowhere for a daemon without one, else where they went.
+/// Redirects output to the log. A daemon without a log writes to /dev/null, another process as before.
 void redirect(const Options& options, int log) {
   const UniqueFd nothing(options.daemon ? ::open("/dev/null", O_RDWR | O_CLOEXEC) : -1);
   if (nothing.valid()) {
@@ -111,14 +112,14 @@ void leave_folder(const Options& options) {
   if (options.daemon && ::chdir("/") != 0) throw Error(errno, "change to", "/", "");
 }
 
-/// The daemon. A later one has the folder and the lines of the supervisor by then.
+/// Runs the daemon. A later daemon inherits the supervisor's folder and output.
 int serve(const Options& options) {
   ::prctl(PR_SET_NAME, "wherry-mount");
   ::fcntl(options.supervisor, F_SETFD, FD_CLOEXEC);
   KeptDescriptors kept{UniqueFd(options.supervisor)};
   const bool takes_over = kept.has({KeptKind::device});
   const UniqueFd log = takes_over ? UniqueFd() : open_log(options.log);
-  ::umask(0);  // programs say which mode a file is to have
+  ::umask(0);  // programs choose the mode of a file themselves
   const UniqueFd signals = prepare_process();
   Session session(options.mount, kept);
   leave_folder(options);
@@ -132,21 +133,21 @@ int serve(const Options& options) {
   return session.wait(signals.get()) ? 0 : 1;
 }
 
-/// @param ready  -1, or where one byte says that the mount answers
+/// @param ready  gets one byte when the mount answers; -1: none
 int supervise(const Options& options, std::vector<std::string> command, UniqueFd ready) {
   const UniqueFd log = open_log(options.log);
   Supervisor supervisor(std::move(command), prepare_process(), [&] {
     redirect(options, log.get());
     leave_folder(options);
-    if (ready.valid() && ::write(ready.get(), "", 1) != 1) throw Error(errno, "say that the mount answers", "", "");
+    if (ready.valid() && ::write(ready.get(), "", 1) != 1) throw Error(errno, "report that the mount answers", "", "");
     ready.reset();
   });
   return supervisor.run();
 }
 
-/// The parent returns when the mount answers, and with the child's exit status if it never will.
+/// The parent returns 0 when the mount answers, or the child's exit status if the child ends before that.
 int supervise_as_daemon(const Options& options, std::vector<std::string> command) {
-  // A pipe among them would not end before the daemon.
+  // An inherited pipe would otherwise stay open until the daemon ends.
   ::close_range(STDERR_FILENO + 1, ~0U, 0);
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw Error(errno, "start a daemon", "", "raise the limit of open files");
@@ -173,7 +174,7 @@ int supervise_as_daemon(const Options& options, std::vector<std::string> command
 
 int main(int argc, char** argv) {
   wherry::reserve_standard_descriptors();
-  std::signal(SIGCHLD, SIG_DFL);  // ignored, it leaves no exit status of a child
+  std::signal(SIGCHLD, SIG_DFL);  // if it were ignored, a child's exit status would be lost
   try {
     const auto words = std::span(argv, static_cast<std::size_t>(argc));
     const Options options = options_of(words.subspan(1));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a card's processes and the host's file server (`wherry serve`) say to each other over one stream. Little-endian;
-// no record is aligned in the stream, so both sides copy a record out before they look at it.
+// The protocol between the processes of a card and the host's file server (`wherry serve`), over one stream.
+// Little-endian. Records are unaligned in the stream, so both sides copy a record before they read its fields.
 //
 //   client to server                                   server to client
 //   +-----------+                                      +-----------+
@@ -10,23 +10,25 @@
 //   | FileRequest | name | second | data |  any number | FileAnswer | payload |  one per request, or more (read)
 //   +-------------+------+--------+------+             +------------+---------+
 //
-// Data follows a write, an append and a set_xattr. A call that opens a file and meets a lease has done nothing: it is
-// answered at once (kFileLeased), and the client asks again. Were it to wait here, what ends the lease could wait
-// behind it. Requests are served one after the other, and answered in that order. A read is answered in pieces, so that
-// one piece is copied out of the stream while the next is read from the file. `FileAnswer::last` marks the last piece.
+// Data follows a write, an append and a set_xattr. The server serves one request at a time and answers in that order. A
+// read is answered in pieces, so that the client copies one piece out of the stream while the server reads the next
+// from the file. `FileAnswer::last` marks the last piece.
 //
-// A client that keeps what it knows of files has one more connection, which names it: its `await_recalls` is answered
-// when files that are delegated to it are to be given back. All its connections ask for delegations by that number.
-// A delegation for writing belongs to the handle by which it was asked for, ends with it, and is given back by it; its
-// recall is repeated until then.
+// If a call that opens a file meets a lease, the server answers at once (kFileLeased), has done nothing, and the client
+// asks again. The server must not wait here: the request that ends the lease could be queued behind this one.
 //
-// A handle of open_locks is one owner of locks, an open file description at the server. Its locks end with it, and it
-// ends with the connection: a lock is never moved to another one.
+// A client that caches files opens one more connection for recalls. The answer to its first `await_recalls` gives the
+// client its number. Later answers list the delegated files that the client must give back. All connections of the
+// client ask for delegations with that number. A delegation for writing belongs to the handle that asked for it. It
+// ends with the handle, and the same handle gives it back. The server repeats its recall until then.
 //
-// A handle of open_ticket is of a file that another client has open, whose user trusts this one with its data: it gets
-// no more than that client's access, and as long as that client leaves it.
+// A handle of open_locks is one lock owner: an open file description at the server. Its locks end with the handle, and
+// the handle ends with the connection. The server never moves a lock to another handle.
 //
-// Names are paths relative to the directory that is served, "." is that directory. No path leads out of it.
+// A handle of open_ticket refers to a file that another client has open. That client's user trusts this one with the
+// file's data. The handle has no more access than that client, and only until that client ends its tickets.
+//
+// Names are paths relative to the served directory; "." is that directory. No path leads out of it.
 #pragma once
 
 #include <bit>
@@ -43,24 +45,26 @@ static_assert(std::endian::native == std::endian::little, "the wire is little-en
 inline constexpr std::uint32_t kFileVersion = 7;
 inline constexpr std::uint32_t kFileMagic = 0x454C4946;  ///< "FILE" as bytes
 
-// Limits: the server ends the connection of a client that passes one.
-inline constexpr std::uint32_t kFileMaxName = 4095;                      ///< of a name, and of a symbolic link's target
-inline constexpr std::uint64_t kFileMaxLength = std::uint64_t{1} << 30;  ///< of one read, write or copy
-inline constexpr std::uint64_t kFileMaxAppend = std::uint64_t{1} << 24;  ///< of one append: it is gathered first
-inline constexpr std::uint64_t kFileMaxList = std::uint64_t{1} << 16;    ///< of one piece of a directory's list
-inline constexpr std::uint64_t kFileMaxXattr = std::uint64_t{1} << 16;  ///< of a value, and of a list of names; Linux's
+// Limits: the server closes the connection of a client that exceeds one.
+inline constexpr std::uint32_t kFileMaxName = 4095;                      ///< bytes of a name or a link target
+inline constexpr std::uint64_t kFileMaxLength = std::uint64_t{1} << 30;  ///< bytes of one read, write or copy
+inline constexpr std::uint64_t kFileMaxAppend = std::uint64_t{1} << 24;  ///< bytes of one append: gathered first
+inline constexpr std::uint64_t kFileMaxList = std::uint64_t{1} << 16;    ///< bytes of one piece of a directory's list
+inline constexpr std::uint64_t kFileMaxXattr = std::uint64_t{1} << 16;   ///< of a value or a name list; Linux's limit
 
-/// The same from both sides. Where both run under one kernel (`boot` says so) a client of the same user may take the
-/// server's descriptor of a file that it has opened, and use that by itself.
+/// The first record in each direction. If both sides have the same `boot`, they run under one kernel. Then a client of
+/// the same user may take the server's descriptor of a file that it has opened, and use that descriptor directly.
 struct FileHello {
   std::uint32_t version;     // W: sender; kFileVersion
   std::uint32_t magic;       // W: sender; kFileMagic
-  std::uint32_t read_only;   // W: server; 1 if it serves no changes; 0 from the client
+  std::uint32_t read_only;   // W: server; 1 if it allows no changes; 0 from the client
   std::uint32_t lends;       // W: server; 1 if it lends descriptors; 0 from the client
-  std::uint8_t boot[16];     // W: server; names one run of its kernel: data that was not flushed is lost with it
-  std::uint64_t root;        // W: server; 1 and the number of the directory's descriptor in its process; 0: not lent
-  std::uint64_t client;      // W: client; names it through all its processes, each in place of an earlier one; 0: none
-  std::uint64_t process;     // W: client; among those, the later the higher: answered once none of an earlier is served
+  std::uint8_t boot[16];     // W: server; identifies the boot of its kernel; unflushed data is lost when that boot ends
+  std::uint64_t root;        // W: server; 1 + the number of the directory's descriptor in its process; 0: not lent
+  std::uint64_t client;      // W: client; identifies a client through all its processes, each of which replaces an
+                             // earlier one; 0: none
+  std::uint64_t process;     // W: client; number of the process, higher for later ones; answered once no earlier one is
+                             // served
   std::uint8_t reserved[8];  // W: sender; 0
 };
 static_assert(sizeof(FileHello) == 64 && std::is_trivially_copyable_v<FileHello>);
@@ -75,20 +79,21 @@ static_assert(offsetof(FileHello, process) == 48);
 static_assert(offsetof(FileHello, reserved) == 56);
 
 enum class FileCall : std::uint32_t {
-  open = 1,          ///< name, flags (kFileOpen...), mode; or handle, flags: its file once more; answer: value is the
-                     ///< handle, position: 1 and the number of its descriptor in the server's process, 0: not lent;
-                     ///< FileStatus
+  open = 1,          ///< name, flags (kFileOpen...), mode; or handle, flags: opens that handle's file again; answer:
+                     ///< value is the handle, position: 1 + the number of its descriptor in the server's process, 0:
+                     ///< not lent; FileStatus
   close = 2,         ///< handle
   read = 3,          ///< handle, offset, length; answers: pieces of data
   write = 4,         ///< handle, offset, length, flags (kFileWrite...), data; answer: value is the bytes written, also
-                     ///< beside an error
-  append = 5,        ///< the same at the end of the file; offset: its size as last heard; answer: position is the end
+                     ///< with an error
+  append = 5,        ///< as write, at the end of the file; offset: the last size the client knows; answer: position is
+                     ///< the new end
   status = 6,        ///< handle or name, flags (kFileLook...); answer: FileStatus
   set_size = 7,      ///< handle or name, offset
   set_mode = 8,      ///< handle or name, mode
   set_times = 9,     ///< handle or name, flags (kFileLook...), second: FileTimes
   file_system = 10,  ///< handle or name; answer: FileSystemStatus
-  flush = 11,        ///< handle, flags (kFileFlush...); answered when all of it is durable
+  flush = 11,        ///< handle, flags (kFileFlush...); answered when all data is durable
   allocate = 12,     ///< handle, flags (kFileAllocate...), offset, length
   seek = 13,         ///< handle, offset, flags (FileSeek); answer: position
   list = 14,  ///< handle, offset: 0 or a cookie, length: room, flags (kFileList...); answer: FileEntry, any number
@@ -96,53 +101,52 @@ enum class FileCall : std::uint32_t {
   remove = 16,          ///< name, flags (kFileRemove...)
   rename = 17,          ///< name, second: the new name, flags (kFileRename...)
   link = 18,            ///< name, second: the new name
-  symlink = 19,         ///< name, second: what it is to hold
-  read_link = 20,       ///< name; answer: what it holds
-  set_owner = 22,  ///< handle or name, flags (kFileLook...), offset: user, length: group; each may be kFileOwnerKept
-  // Extended attributes, all four: handle or name, flags (kFileLookNoFollow). Only those of kFileXattrNamespace.
+  symlink = 19,         ///< name, second: the target
+  read_link = 20,       ///< name; answer: the target
+  set_owner = 22,  ///< handle or name, flags (kFileLook...), offset: user, length: group; kFileOwnerKept keeps either
+  // Extended attributes: all four calls take a handle or name, and flags (kFileLookNoFollow). Only attributes of
+  // kFileXattrNamespace.
   get_xattr = 23,     ///< second: the attribute; answer: its value
-  list_xattrs = 24,   ///< answer: the attributes' names, each with a zero behind it
-  set_xattr = 25,     ///< second: the attribute, flags (kFileXattr... too), length, data: the value
+  list_xattrs = 24,   ///< answer: the attributes' names, each with a terminating zero
+  set_xattr = 25,     ///< second: the attribute, flags (also kFileXattr...), length, data: the value
   remove_xattr = 26,  ///< second: the attribute
   make_node = 27,     ///< name, mode, flags (FileNode)
-  copy = 28,          ///< handle, offset: from there; length, second: FileCopy; answer: value is the bytes copied
+  copy = 28,          ///< handle, offset: source; length, second: FileCopy; answer: value is the bytes copied
   open_locks =
       29,         ///< handle, flags (kFileLockWhole); answer: value is a handle for `set_lock`, `get_lock` and `close`
   set_lock = 30,  ///< handle of open_locks, offset, length, mode: FileLockType, flags (kFileLockWhole); never waits
   get_lock = 31,  ///< handle of open_locks or open, offset, length, mode: FileLockType; answer: FileLock
-  await_recalls = 32,  ///< offset: 0 at first, later the client's number; answer: value is that number, FileIdentity,
-                       ///< any number; none at first
-  delegate = 33,       ///< handle, offset: the client's number; answer: value is how long in ms, 0: not; FileStatus
-  give_back = 34,      ///< offset: the client's number, second: FileIdentity, any number
-  heed_recalls =
-      35,  ///< the same; answer: FileIdentity, those that are still delegated, and are so for a time from now on
+  await_recalls = 32,   ///< offset: 0 at first, later the client's number; answer: value is that number, any number of
+                        ///< FileIdentity; none at first
+  delegate = 33,        ///< handle, offset: the client's number; answer: value is the duration in ms, 0: not delegated;
+                        ///< FileStatus
+  give_back = 34,       ///< offset: the client's number, second: any number of FileIdentity
+  heed_recalls = 35,    ///< as give_back; answer: those FileIdentity that are still delegated, and for which the client
+                        ///< gets more time
   make_ticket = 36,     ///< handle, flags (kFileOpenRead, kFileOpenWrite); answer: FileTicket
   open_ticket = 37,     ///< second: FileTicket; answer: as open's, a handle for read, write, flush, status and close
-  end_tickets = 38,     ///< handle; answered when no write by its tickets is under way, and none follows
-  delegate_write = 39,  ///< handle, offset: the client's number; answer: value is how many bytes the client may keep
-                        ///< that are not written yet, 0: none, the file is not delegated to it; FileStatus. Asked again
-                        ///< for room for more
+  end_tickets = 38,     ///< handle; answered once no write by its tickets is in progress, and none can follow
+  delegate_write = 39,  ///< handle, offset: the client's number; answer: value is the number of bytes that the client
+                        ///< may hold back, 0: not delegated; FileStatus. Sent again to ask for more room
   return_write = 40,    ///< handle
 };
 inline constexpr std::uint32_t kFileCalls = 41;  ///< one more than the last
 
-// The clock is that which stamps files, coarse, in ns since 1970, as it was before the server looked at the file.
-
-/// `handle` of a request that has none, and means `name`.
+/// `handle` of a request that uses `name` instead.
 inline constexpr std::uint64_t kFileNoHandle = 0;
 
-/// One size for every call; a field that the call does not use is 0. W: client, every field.
+/// One size for every call. A field that the call does not use is 0. W: client, every field.
 struct FileRequest {
   std::uint32_t call;  ///< FileCall
-  std::uint32_t id;    ///< comes back in the answers
+  std::uint32_t id;    ///< the answers repeat it
   std::uint64_t handle;
   std::uint64_t offset;
   std::uint64_t length;
   std::uint32_t flags;
-  std::uint32_t mode;          ///< permission bits, as the file is to have them
-  std::uint32_t name_bytes;    ///< bytes of the name behind this
-  std::uint32_t second_bytes;  ///< bytes behind the name
-  std::uint32_t repeated;      ///< 1: sent once before over a connection that broke without an answer; 0 otherwise
+  std::uint32_t mode;          ///< permission bits, with the umask applied; or FileLockType
+  std::uint32_t name_bytes;    ///< bytes of the name, which follows the request
+  std::uint32_t second_bytes;  ///< bytes of the second part, which follows the name
+  std::uint32_t repeated;      ///< 1: sent before over a connection that broke without an answer; otherwise 0
   std::uint32_t reserved[3];
 };
 static_assert(sizeof(FileRequest) == 64 && std::is_trivially_copyable_v<FileRequest>);
@@ -162,8 +166,8 @@ static_assert(offsetof(FileRequest, reserved) == 52);
 struct FileAnswer {
   std::uint32_t id;
   std::uint32_t last;           ///< 1: the last for this request; 0: more follow
-  std::uint32_t error;          ///< an errno value as Linux numbers them, 0 for none
-  std::uint32_t payload_bytes;  ///< bytes behind this
+  std::uint32_t error;          ///< an errno value in Linux's numbering; 0: none
+  std::uint32_t payload_bytes;  ///< bytes that follow the answer
   std::uint64_t value;
   std::uint64_t position;
 };
@@ -175,14 +179,14 @@ static_assert(offsetof(FileAnswer, payload_bytes) == 12);
 static_assert(offsetof(FileAnswer, value) == 16);
 static_assert(offsetof(FileAnswer, position) == 24);
 
-/// `position` of an answer with EAGAIN: a lease is in the way of a file that is to be opened, or a write by a ticket
-/// that is to end. Nothing has happened.
+/// `position` of an answer with EAGAIN. The request met a lease on a file that it opens, or a write by a ticket that it
+/// has to end. The server has changed nothing; the client asks again.
 inline constexpr std::uint64_t kFileLeased = 1;
 
 // Bits of `open`'s flags.
 inline constexpr std::uint32_t kFileOpenRead = 1;
 inline constexpr std::uint32_t kFileOpenWrite = 2;
-inline constexpr std::uint32_t kFileOpenAppend = 4;  ///< for the call `append`; `write` on such a handle is refused
+inline constexpr std::uint32_t kFileOpenAppend = 4;  ///< for `append`; the server refuses `write` on such a handle
 inline constexpr std::uint32_t kFileOpenCreate = 8;
 inline constexpr std::uint32_t kFileOpenExclusive = 16;
 inline constexpr std::uint32_t kFileOpenTruncate = 32;
@@ -193,15 +197,15 @@ inline constexpr std::uint32_t kFileOpenDataSync = 512;
 inline constexpr std::uint32_t kFileOpenAll = 1023;
 // Bits of the flags of other calls.
 inline constexpr std::uint32_t kFileLookNoFollow = 1;  ///< status, set_times, set_owner, ..._xattr
-inline constexpr std::uint32_t kFileXattrCreate = 2;   ///< set_xattr: EEXIST if the attribute is there
-inline constexpr std::uint32_t kFileXattrReplace = 4;  ///< set_xattr: ENODATA if it is not
-/// write: of data that was kept, also of appends. ENOLCK if the file is not delegated by this handle. Then position is
-/// 1 if the request is a repeated one and the file has the beginning of its data there: the first attempt was made, or
-/// some of it. Otherwise position is the file's time of modification, in ns since 1970.
+inline constexpr std::uint32_t kFileXattrCreate = 2;   ///< set_xattr: EEXIST if the attribute exists
+inline constexpr std::uint32_t kFileXattrReplace = 4;  ///< set_xattr: ENODATA if it does not exist
+/// write: data that the client held back, also of appends. On success `position` is the file's modification time in ns
+/// since 1970. ENOLCK: the file is not delegated by this handle. Then `position` is 1 if the request is a repeated one
+/// and the file already has the beginning of its data: the first attempt was carried out, at least in part.
 inline constexpr std::uint32_t kFileWriteKept = 1;
-/// With kFileWriteKept. Set-user-ID and set-group-ID bits that were set since the file was delegated go as they do
-/// natively: by a process that is not root the first, and the second if the group may execute the file; by one outside
-/// of the file's group the second in any case.
+/// With kFileWriteKept: drops set-user-ID and set-group-ID bits that were set after the file was delegated, as a local
+/// write does. kFileWriteByUser, for a process that is not root, drops set-user-ID, and set-group-ID if the group may
+/// execute the file. kFileWriteByOutsider, for a process outside the file's group, drops set-group-ID in any case.
 inline constexpr std::uint32_t kFileWriteByUser = 2;
 inline constexpr std::uint32_t kFileWriteByOutsider = 4;
 inline constexpr std::uint32_t kFileFlushDataOnly = 1;    ///< flush: as fdatasync
@@ -211,23 +215,23 @@ inline constexpr std::uint32_t kFileRenameExchange = 2;
 inline constexpr std::uint32_t kFileAllocateKeepSize = 1;  ///< allocate
 inline constexpr std::uint32_t kFileAllocatePunch = 2;
 inline constexpr std::uint32_t kFileAllocateZero = 4;
-/// open_locks, set_lock: as flock(2), of the whole file; otherwise of a range, as fcntl(2) by open file descriptions.
-/// One handle has locks of one kind.
+/// open_locks, set_lock: flock(2) locks on the whole file. Otherwise locks on ranges, as fcntl(2) with F_OFD_SETLK. One
+/// handle has locks of one kind.
 inline constexpr std::uint32_t kFileLockWhole = 1;
 
 enum class FileLockType : std::uint32_t { none = 0, read = 1, write = 2 };
 
-/// A range that is locked, or is to be.
+/// A locked range, or a range to lock.
 struct FileLock {
   std::uint64_t offset;
-  std::uint64_t length;  ///< 0: to the end of the file, wherever that comes to be
-  std::uint32_t type;    ///< FileLockType; of an answer `none` if nothing is in the way
+  std::uint64_t length;  ///< 0: to the end of the file, also after it grows
+  std::uint32_t type;    ///< FileLockType; in an answer `none` if no lock conflicts
   std::uint32_t reserved;
 };
 static_assert(sizeof(FileLock) == 24 && std::is_trivially_copyable_v<FileLock>);
 static_assert(offsetof(FileLock, length) == 8 && offsetof(FileLock, type) == 16 && offsetof(FileLock, reserved) == 20);
 
-/// Names a file among those that a server serves.
+/// Identifies a file among the files of a server.
 struct FileIdentity {
   std::uint64_t device;
   std::uint64_t inode;
@@ -235,28 +239,28 @@ struct FileIdentity {
 };
 static_assert(sizeof(FileIdentity) == 16 && offsetof(FileIdentity, inode) == 8);
 
-/// A delegation: the file is not written to before the client has given it back, or so much time has passed since the
-/// client asked for it. An open for writing waits for that.
+/// Duration of a delegation, from the client's request. The file is not written until the client gives it back, or this
+/// time has passed. An open for writing waits for that.
 inline constexpr std::uint64_t kFileDelegationMs = 100;
-/// Of one answer of await_recalls, and of one give_back.
+/// Limit of one answer of await_recalls, and of one give_back.
 inline constexpr std::size_t kFileMaxIdentities = kFileMaxName / sizeof(FileIdentity);
 
-/// Lets another client open the file of a handle once, for what the ticket was asked for. What was opened by tickets of
-/// a handle ends with that handle: ESTALE.
+/// Lets another client open the file of a handle once, with the access that the ticket was made for. Handles that were
+/// opened by tickets end with the handle that made the tickets: ESTALE.
 struct FileTicket {
   std::uint8_t random[16];
   auto operator<=>(const FileTicket&) const = default;
 };
 static_assert(sizeof(FileTicket) == 16);
-/// A ticket that was not used by then is void.
+/// A ticket is void if it is not used within this time.
 inline constexpr std::uint64_t kFileTicketMs = 10'000;
 
-inline constexpr std::uint32_t kFileListStatus = 1;  ///< list: a FileStatus comes with each entry
+inline constexpr std::uint32_t kFileListStatus = 1;  ///< list: a FileStatus follows each entry
 
-/// What the names of served attributes begin with. Others belong to the host's kernel: EOPNOTSUPP.
+/// The prefix of the attributes that are served. Other attributes belong to the host's kernel: EOPNOTSUPP.
 inline constexpr std::string_view kFileXattrNamespace = "user.";
 
-/// The flags of `make_node`: its type.
+/// The flags of `make_node`: the type of the node.
 enum class FileNode : std::uint32_t { fifo = 1, socket = 2 };
 
 /// The flags of `seek`.
@@ -264,14 +268,14 @@ enum class FileSeek : std::uint32_t { data = 1, hole = 2 };
 
 struct FileTime {
   std::int64_t seconds;
-  std::uint32_t nanoseconds;  ///< below 1e9, or one of the two below
+  std::uint32_t nanoseconds;  ///< below 1e9, or kFileTimeNow or kFileTimeKept
   std::uint32_t reserved;     ///< 0
 };
 static_assert(sizeof(FileTime) == 16 && offsetof(FileTime, nanoseconds) == 8 && offsetof(FileTime, reserved) == 12);
 inline constexpr std::uint32_t kFileTimeNow = 0x3FFFFFFF;
 inline constexpr std::uint32_t kFileTimeKept = 0x3FFFFFFE;
 
-/// A user or group that stays as it is.
+/// Keeps a user or group unchanged.
 inline constexpr std::uint32_t kFileOwnerKept = 0xFFFFFFFF;
 
 struct FileTimes {
@@ -280,7 +284,7 @@ struct FileTimes {
 };
 static_assert(sizeof(FileTimes) == 32 && offsetof(FileTimes, modified) == 16);
 
-/// Where a `copy` writes to. Fewer bytes than asked for and no error: the file that is read ends there.
+/// The target of a `copy`. If fewer bytes than requested are copied without an error, the source file ends there.
 struct FileCopy {
   std::uint64_t handle;
   std::uint64_t offset;
@@ -323,16 +327,16 @@ struct FileSystemStatus {
 };
 static_assert(sizeof(FileSystemStatus) == 64 && offsetof(FileSystemStatus, name_bytes) == 56);
 
-/// Of an entry's name: the longest that FUSE takes. vfat, exFAT and NTFS have names of 255 units, up to 765 bytes.
-/// Longer ones are left out.
+/// Longest name of an entry, in bytes: FUSE's limit. vfat, exFAT and NTFS have names of 255 units, up to 765 bytes. The
+/// server leaves out entries with longer names.
 inline constexpr std::uint32_t kFileMaxEntryName = 1024;
 
-/// One name of a directory. A FileStatus follows if that is asked for, and the name, without a zero. A status whose
-/// mode is 0 is not known: of "." and "..", and of what was removed meanwhile.
+/// One name of a directory. A FileStatus follows if the client asked for it, then the name without a zero. A status
+/// with mode 0 is unknown: of "." and "..", and of entries that were removed meanwhile.
 struct FileEntry {
   std::uint64_t inode;
-  std::uint64_t cookie;      ///< `offset` of a `list` that goes on behind this entry
-  std::uint32_t type;        ///< as DT_REG and so on
+  std::uint64_t cookie;      ///< `offset` of the `list` that continues after this entry
+  std::uint32_t type;        ///< as DT_REG etc.
   std::uint32_t name_bytes;  ///< 1 to kFileMaxEntryName
 };
 static_assert(sizeof(FileEntry) == 24 && offsetof(FileEntry, cookie) == 8 && offsetof(FileEntry, type) == 16);
