@@ -28,7 +28,7 @@ std::optional<Path> path_below(int fd) noexcept;
 /// The same for transfers past a mount, which need a rule or WHERRY_FILE_PATH. Keeps errno.
 std::optional<Path> path_past_mount(int fd) noexcept;
 
-/// Whether the file is a regular one on the file system of one of the directories, and can be mapped there (ext2, ext3,
+/// Whether the file is a regular one on the file system of one of the directories, if that can map files (ext2, ext3,
 /// ext4, xfs, btrfs, tmpfs). A file outside the directories may have a second name in them, or be moved there while it
 /// is written. Keeps errno.
 bool on_cached_device(const struct ::stat& status) noexcept;

@@ -5,8 +5,8 @@
 
 namespace wherry::preload {
 
-/// To be called before a clone with these flags. If two processes will share memory but not descriptors or signal
-/// actions, or descriptors but not memory, the state here would be true for only one of them.
+/// To be called before a clone with these flags. Two processes may then share memory but not descriptors or signal
+/// actions, or descriptors but not memory. The state here would be true for only one of them.
 void prepare_clone(std::uint64_t flags) noexcept;
 
 /// To be called in the child of a fork, before anything else and within an AllShared.

@@ -210,7 +210,7 @@ void wherry_engine_t::let_program_catch_up(const void* batch) {
 }
 
 /// Reads no further than the end of a message whose length is known. The decoder would take what follows along, up to a
-/// whole batch, and copy it once more if it belongs to a message that does not fit into the batch.
+/// whole batch. It would copy that once more if it belongs to a message that does not fit into the batch.
 wherry::Result wherry_engine_t::read_aligned(std::span<std::byte> buffer) {
   if (*body_left_ != 0) {
     const wherry::Result result = stream_.try_receive(buffer.first(std::min(buffer.size(), *body_left_)));
@@ -234,9 +234,9 @@ void wherry_engine_t::in_event() {
 }
 
 /// The base class reads once per event, but an event descriptor does not report bytes that were there before. So this
-/// reads until the ring is empty, or asks for another turn. The base class takes a new batch for each read while the
-/// program holds a message of the last, so the ring is checked before it is asked to read again. While its input is
-/// stopped the base class treats an event as an error: it is not called then, and restart_input reads later.
+/// reads until the ring is empty, or asks for another turn. For each read the base class takes a new batch if the
+/// program holds a message of the last. So the ring is checked before the next read. While its input is stopped the
+/// base class treats an event as an error: it is not called then, and restart_input reads later.
 void wherry_engine_t::on_receivable() {
   const call_t call(*this);
   std::size_t moved = 0;

@@ -10,8 +10,8 @@
 
 namespace zmq {
 
-/// Maps the pages of one buffer that is read or written from front to back, a chunk ahead of the copy, so that the
-/// other side has work meanwhile.
+/// Maps the pages of one buffer that is read or written from front to back. It maps a chunk ahead of the copy, so that
+/// the other side has work meanwhile.
 class wherry_prefault_t {
  public:
   enum class access_t { reads, writes };

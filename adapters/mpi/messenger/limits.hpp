@@ -39,7 +39,7 @@ class Limits {
   void release(std::uint64_t bytes);
   /// Whether the peer has sent more unasked after `stop_eager` than could have been on its way.
   [[nodiscard]] bool overruns(const Link& link) const noexcept;
-  /// Whether the peer has more requests under way here than its own process could hold.
+  /// Whether the peer has more requests under way here than a correct peer can have: kMostHeld in limits.cc.
   [[nodiscard]] static bool is_exceeded(const Link& link) noexcept;
 
   std::size_t injections = 0;  ///< injected messages and one-sided operations under way to peers

@@ -123,9 +123,8 @@ bool MessageSender::is_to_be_announced(const Link& link, std::uint64_t bytes) no
   return mailbox_.reaches_private_memory(link.peer);
 }
 
-// A payload up to most_eager_ is copied and kept here, so that it completes as soon as its announcement has left, as if
-// it had been sent eagerly. Not under back-pressure, and not if completion means that the payload has left or was
-// delivered.
+// A payload up to most_eager_ is copied and kept here. So it completes as soon as its announcement has left, like an
+// eager one. Not under back-pressure, and not if completion means that the payload has left or was delivered.
 int MessageSender::announce(const SendRequest& request) {
   Link& link = *request.to;
   const std::uint64_t bytes = request.buffers.bytes();

@@ -3,9 +3,13 @@
 // mailbox; long ones stay with their sender until they are matched. Uses libfabric's flags and error numbers, but none
 // of its objects.
 //
-// Its parts, each built on those before it: Outbox and LinkTable (packets to peers), Limits, Offers and Transfers (long
-// payloads, at the sending and at the receiving side), MessageReceiver and MessageSender, Target and Initiator
-// (one-sided operations), Inbox and Losses (packets from peers, and their ends).
+// Its parts, each built on those before it:
+//  - Outbox and LinkTable: packets to peers;
+//  - Limits: what peers make this process hold;
+//  - Offers and Transfers: long payloads, at the sending and at the receiving side;
+//  - MessageReceiver and MessageSender;
+//  - Target and Initiator: one-sided operations;
+//  - Inbox and Losses: packets from peers, and peers that are gone.
 //
 // Ownership: a request's buffers must stay valid until its completion is reported; links live as long as the messenger.
 // Threads: one at a time; interrupt() and declare() from any. Only wait() and drain() sleep. Calls return 0 or a

@@ -12,7 +12,7 @@
 namespace wherry::topology {
 
 /// An argument of an MPI function: an int, a pointer, or a handle, which is an int with MPICH and a pointer with
-/// others. Each takes one integer register or one stack slot of 8 bytes on x86-64 and on aarch64, and a function that
+/// others. On x86-64 and on aarch64 each takes one integer register or one stack slot of 8 bytes. A function that
 /// expects an int ignores the upper half. So a Word can be passed on whichever of them it is.
 using Word = std::uintptr_t;
 

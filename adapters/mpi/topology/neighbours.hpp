@@ -18,11 +18,12 @@ enum class Topology : std::uint8_t {
   edges,  ///< MPI_Dist_graph_create, MPI_Dist_graph_create_adjacent
 };
 
-/// Appends the ranks that send to this one by the communicator's topology: sorted, each once, without this one. These
-/// are the neighbours along every dimension of a Cartesian grid, those along the edges of a graph, or the sources of a
-/// distributed graph with their weights. A source with weight 0 is left out. Two edges from one rank count as one with
-/// the sum of their weights. Local: no other process takes part. Returns false if memory is short. If MPI refuses an
-/// inquiry there are no neighbours; the communicator's error handler should be MPI_ERRORS_RETURN (ErrorsReturn).
+/// Appends the ranks that send to this one by the communicator's topology: sorted, each once, without this one. For a
+/// Cartesian grid these are the neighbours along every dimension, for a graph those along the edges. For a distributed
+/// graph they are the sources with their weights. A source with weight 0 is left out. Two edges from one rank count as
+/// one with the sum of their weights. Local: no other process takes part. Returns false if memory is short. If MPI
+/// refuses an inquiry there are no neighbours; the communicator's error handler should be MPI_ERRORS_RETURN
+/// (ErrorsReturn).
 ///
 /// MPI is not asked for the kind: for a distributed graph on a Cartesian communicator MPI_Topo_test of Open MPI 5.0
 /// returns MPI_CART, and MPI_Cartdim_get then crashes.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A libzmq.so.5 that is preloaded into every process of `wherry run`, and loads the one with wherry:// if the process
-// uses ZeroMQ. It does so at the start if the program or one of its libraries needs a libzmq, else at the first call,
-// for example from Python's wheel. That library takes 1 ms to load, with libsodium and the C++ library.
+// uses ZeroMQ. It does so at the start if the program or one of its libraries needs a libzmq. Otherwise it does so at
+// the first call, for example from Python's wheel. That library takes 1 ms to load, with libsodium and the C++ library.
 //
 // Because its name is libzmq.so.5, the loader takes it for any other library of that name that a program needs.
 #include <dlfcn.h>
