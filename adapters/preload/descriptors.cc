@@ -18,7 +18,7 @@ namespace {
 // Pages of zeros take no memory until they are written to.
 constinit std::array<Entry, kDescriptors> entries{};
 constinit std::atomic<int> highest{0};
-constinit std::atomic<int> set_up{0};  // the number that has a SetupLock, and 1; 0: none
+constinit std::atomic<int> set_up{0};  // one more than the descriptor that has a SetupLock; 0: none
 constinit std::atomic<bool> no_setup{false};
 constinit std::atomic<bool> stopped{false};
 
@@ -48,7 +48,7 @@ void forget(int fd) noexcept { remember(fd, false); }
 
 namespace {
 
-/// Begins another generation of an entry. Before the mapping goes (rule 3).
+/// Begins another generation of an entry. To be called before the mapping is removed (rule 3).
 template <typename Next>
 void begin_generation(Entry& entry, Next next) {
   State before = entry.load();
@@ -56,7 +56,7 @@ void begin_generation(Entry& entry, Next next) {
   }
 }
 
-/// The same, where the mode and the number stay. A move of the offset just now must find its own generation.
+/// The same, but the mode and the number stay. A move of the offset that is under way must find its own generation.
 void begin_same_generation(Entry& entry) {
   State before = settled(entry);
   while (!entry.exchange(before, State::of(before.generation() + 1, before.mode(), before.number()))) {
@@ -68,7 +68,7 @@ void unmap_file(int fd, Entry& entry) {
   if (entry.file.is_mapped()) entry.file.drop(static_cast<std::uintptr_t>(fd));
 }
 
-/// A holder that has not seen the generation which began just now may map the file: waits for it, and unmaps.
+/// A holder that has not seen the new generation may be mapping the file: waits for it, and unmaps the file.
 void unmap_file_of_last_generation(int fd, Entry& entry) {
   while (set_up.load(std::memory_order_seq_cst) == fd + 1) sched_yield();  // SETUP barrier: the generation began before
   unmap_file(fd, entry);
@@ -102,7 +102,7 @@ Closing::Closing(int fd) noexcept : entry_(in_vfork_child() ? nullptr : entry_of
 }
 
 Closing::~Closing() {
-  // Unless the number was opened again.
+  // This fails if the number was opened again.
   if (entry_ != nullptr) entry_->exchange(closing_, closing_.with(Mode::unknown, 0));
 }
 
@@ -140,12 +140,12 @@ void revoke_mapping(std::uintptr_t fd, std::uint32_t region) noexcept {
 }
 
 void stop_tracking() noexcept {
-  // While the closing of its descriptors is still seen.
+  // Must happen while the closing of its descriptors is still noticed.
   if (!in_vfork_child()) end_direct();
   no_setup.store(true, std::memory_order_seq_cst);  // SETUP barrier: no further holder
   // SETUP barrier: no thread maps a file from now on; those that were mapped are seen
   while (set_up.load(std::memory_order_seq_cst) != 0) sched_yield();
-  // Until then a thread that closes a descriptor unmaps its file itself.
+  // Until here, a thread that closes a descriptor unmaps its file itself.
   drop_all_mappings();
   stopped.store(true, std::memory_order_relaxed);
 }
@@ -176,7 +176,7 @@ void repair_descriptors_after_fork() noexcept {
   forget_direct_after_fork();
   for (Entry& entry : used_entries()) {
     State before = entry.load();
-    // Another thread of the parent's opened it just before the fork: the parent gives it up as well (sharing.cc).
+    // Another thread of the parent opened it just before the fork. The parent gives it up as well (sharing.cc).
     if (before.mode() == Mode::own || before.mode() == Mode::moving)
       entry.exchange(before, before.with(Mode::unknown, before.spent()));
     // A look first: stores would cost the child its own pages.

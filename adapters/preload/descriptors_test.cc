@@ -25,7 +25,7 @@
 namespace wherry::preload {
 namespace {
 
-/// A descriptor of this program's own file, whose entry begins anew.
+/// A descriptor of this program's own file, whose entry starts a new generation.
 class Descriptors : public testing::Test {
  protected:
   Descriptors() : fd_(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)) { opened_alone(fd_); }
@@ -89,7 +89,7 @@ TEST_F(Descriptors, AnOffsetTooFarStaysTheKernels) {
   EXPECT_EQ(state().mode(), Mode::shared);
 }
 
-// Of a thread that takes the offset and one that sets it the other one may be first, but both count.
+// One thread takes the offset and one sets it. Either may be first, but both take effect.
 TEST_F(Descriptors, AnOffsetThatIsSetWhileItIsTakenIsNotLost) {
   std::atomic<off_t> begun = 0;
   std::atomic<off_t> done = 0;
@@ -136,7 +136,7 @@ TEST_F(Descriptors, AfterACloseWhatWasKnownOfTheNumberIsOfAnotherGeneration) {
   EXPECT_NE(state().generation(), before.generation());
 }
 
-// A thread that has read the file before may store how far it came when another one has closed and opened.
+// A thread that has read the file before may store its progress after another one has closed and opened.
 TEST_F(Descriptors, AChosenPathIsNotThatOfTheNextFileWithTheNumber) {
   ASSERT_EQ(wherry_fd_set_path(fd_, WHERRY_PATH_CACHE), 0);
   Entry& entry = *entry_of(fd_);
@@ -147,7 +147,7 @@ TEST_F(Descriptors, AChosenPathIsNotThatOfTheNextFileWithTheNumber) {
   EXPECT_EQ(entry.choice, Choice::none);
 }
 
-// A thread that opens, and one that is about to fork: one of the two sees the other, whatever their order.
+// One thread opens, and one is about to fork: one of the two sees the other, in any order.
 TEST_F(Descriptors, NoDescriptorIsThisProcesssOwnAtTheMomentOfAFork) {
   std::atomic<bool> over = false;
   std::thread opener([&] {
@@ -159,7 +159,7 @@ TEST_F(Descriptors, NoDescriptorIsThisProcesssOwnAtTheMomentOfAFork) {
   for (int i = 0; i < 300; i++) {
     const AllShared shared;
     const Mode mode = settled(*entry_of(fd_)).mode();
-    // `own` for a moment, until its opener has looked for forks under way.
+    // `own` for a moment, until its opener has checked for forks under way.
     EXPECT_NE(mode, Mode::user);
   }
   over = true;
@@ -248,8 +248,8 @@ TEST_F(Descriptors, NothingIsTrackedWhileADescriptorIsClosed) {
   EXPECT_EQ(state().mode(), Mode::own) << "the number was opened again before close() returned";
 }
 
-/// Maps the file as the holder of the lock, while `end` runs in another thread; whether it is unmapped when `end`
-/// returns. `end` begins another generation, or ends all setups, before the file is mapped.
+/// Maps the file as the holder of the lock, while `end` runs in another thread. Returns whether the file is unmapped
+/// when `end` returns. `end` begins another generation, or ends all setups, before the file is mapped.
 template <typename End>
 bool is_unmapped_by(int fd, End end) {
   Entry& entry = *entry_of(fd);
@@ -271,7 +271,7 @@ bool is_unmapped_by(int fd, End end) {
   return unmapped && !entry.file.is_mapped();
 }
 
-// A mapping keeps locks of the open file, and its place on the disk.
+// A mapping would keep the locks of the open file, and its space on the disk.
 TEST_F(Descriptors, AMapUnderWayIsUndoneBeforeTheDescriptorIsClosed) {
   if (!file::mapped::can_guard_copies()) GTEST_SKIP() << "no guarded copies on this processor";
   EXPECT_TRUE(is_unmapped_by(fd_, [this] { const Closing closing(fd_); }));

@@ -20,7 +20,7 @@ std::uint64_t now_ns() noexcept {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-/// How often another thread took this one's core.
+/// Returns how often another thread has taken this one's core.
 long preemptions() noexcept {
   rusage usage{};
   return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;

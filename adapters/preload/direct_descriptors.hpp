@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel says of a descriptor whose transfers may go past a mount.
+// What the kernel knows of a descriptor whose transfers may go past a mount.
 #pragma once
 
 #include <linux/stat.h>
@@ -11,13 +11,13 @@
 
 namespace wherry::preload {
 
-/// The file of a descriptor as far as the kernel knows it by itself: the mount is not asked.
+/// Gets the kernel's knowledge of a descriptor's file. Does not ask the mount.
 bool look(int fd, struct statx& found) noexcept;
 
-/// The path of the descriptor's file, if that is on a mount, below one of the directories.
+/// Returns the path of the descriptor's file, if that is on a mount and below one of the directories.
 std::optional<files::Path> path_on_mount(int fd, const struct statx& found) noexcept;
 
-/// The access of a descriptor; -1: transfers past the mount would do something else than the kernel's call.
+/// Returns the access mode of a descriptor, or -1 if a transfer past the mount would differ from the kernel's call.
 int access_of(int fd) noexcept;
 
 }  // namespace wherry::preload

@@ -33,10 +33,10 @@
 namespace wherry::preload {
 namespace {
 
-/// After a file could not be opened, before another is tried: the server may be out of this process's reach. Doubled
-/// each time.
+/// Pause after a file could not be opened, before another is tried: the server may be out of this process's reach.
+/// Doubled each time.
 constexpr std::uint32_t kOutOfReachMs = 1000;
-/// To open a file, and to close one.
+/// Time limits of opening and of closing a file.
 constexpr std::uint32_t kMostOpenMs = 2000;
 constexpr std::uint32_t kMostCloseMs = 100;
 
@@ -59,14 +59,14 @@ constinit std::array<Slot, 256> slots{};
 constinit std::atomic<const Direct*> direct{nullptr};
 constinit std::atomic<bool> is_missing{false};
 constinit std::atomic<bool> opening{false};
-// 0: no; else until when no file is opened, in ms of the coarse clock, and a bit above.
+// 0: within reach. Otherwise no file is opened until this time, in ms of the coarse clock with bit 32 set.
 constinit std::atomic<std::uint64_t> out_of_reach{0};
-constinit std::atomic<std::uint32_t> out_of_reach_ms{kOutOfReachMs};  // the next time
+constinit std::atomic<std::uint32_t> out_of_reach_ms{kOutOfReachMs};  // the next pause
 constinit std::atomic<bool> breaking_off{false};
 constinit std::atomic<bool> ended{false};
 constinit std::atomic<int> inside{0};
 enum class AfterFork : std::uint8_t { no, quiet, busy };
-constinit std::atomic<AfterFork> after_fork{AfterFork::no};  // what the library is still to be told
+constinit std::atomic<AfterFork> after_fork{AfterFork::no};  // what forget_after_fork() must still be told
 
 constinit thread_local Patience patience __attribute__((tls_model("initial-exec")));
 
@@ -93,7 +93,7 @@ const Direct* load() noexcept {
     void* const library = ::dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
     auto* const get = library == nullptr ? nullptr : reinterpret_cast<GetDirect*>(::dlsym(library, kGetDirect));
     if (get != nullptr) made = get(goes_on);
-    // The program asks for its own errors.
+    // Clears the error, which the program would get from its own dlerror().
     if (made == nullptr) ::dlerror();
   }
   if (made == nullptr) is_missing.store(true, std::memory_order_relaxed);
@@ -108,13 +108,13 @@ int free_slot() noexcept {
   return -1;
 }
 
-/// No file is there, or it is closed.
+/// Frees a slot whose file was not opened or is closed.
 void give_back(Slot& slot) noexcept {
   slot.file = nullptr;
   slot.taken.store(false, std::memory_order_release);  // SLOT release: it is not used any more
 }
 
-/// For the holder of a DirectCall.
+/// The caller has a DirectCall.
 void leave(Slot& slot) noexcept {
   if (slot.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;  // USERS release, acquire: what others have done
   patience.end_ms = now_ms() + kMostCloseMs;
@@ -128,14 +128,14 @@ bool ask_mount(int fd, layout::HostTicket& ticket) noexcept {
 
 bool is_for_now(int error) { return error == EBUSY || error == ENFILE || error == EMFILE || error == EINTR; }
 
-/// No file is opened for a time.
+/// Opens no file for a time.
 void stay_away() noexcept {
   const std::uint32_t pause = out_of_reach_ms.load(std::memory_order_relaxed);
   out_of_reach_ms.store(std::min(2 * pause, kMostPauseMs), std::memory_order_relaxed);
   out_of_reach.store(std::uint64_t{1} << 32 | (now_ms() + pause), std::memory_order_relaxed);
 }
 
-/// Opens the file of a descriptor. Returns the word that it gets.
+/// Opens the file of a descriptor. Returns the new word of the descriptor.
 std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
   const std::uint64_t later = pause_after(failures + 1);
   struct statx found{};
@@ -146,7 +146,7 @@ std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
   if (writes && access != O_WRONLY) return later;
   const Direct* const library = load();
   if (library == nullptr) return Word::of(kNever);
-  // Asked for last: one that is not used stays at the server for a time.
+  // Asked for last: a ticket that is not used stays at the server for a time.
   layout::HostTicket ticket{};
   ticket.access = layout::kHostTicketNone;
   if (!ask_mount(fd, ticket)) return is_for_now(errno) ? later : Word::of(kNever);
@@ -183,11 +183,11 @@ std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
   return Word::of(kFirstSlot + static_cast<std::uint32_t>(number));
 }
 
-/// One at a time: for other threads the kernel's call will do.
+/// One thread at a time. Other threads make the kernel's call.
 void try_opening(int fd, bool writes, std::uint64_t before) noexcept {
   if (opening.exchange(true, std::memory_order_acquire)) return;  // OPENING acquire
   const std::uint64_t after = open_file(fd, writes, Word{before}.failures());
-  // Meanwhile it may have been closed.
+  // The descriptor may have been closed meanwhile.
   // WORD release: the slot
   if (!words[static_cast<unsigned>(fd)].compare_exchange_strong(before, after, std::memory_order_release)) {
     if (const int slot = Word{after}.slot(); slot >= 0) leave(slots[static_cast<unsigned>(slot)]);
@@ -195,7 +195,7 @@ void try_opening(int fd, bool writes, std::uint64_t before) noexcept {
   opening.store(false, std::memory_order_release);  // OPENING release
 }
 
-/// The slot of a descriptor, whose users this is one of then; -1: it has none.
+/// Returns the slot of a descriptor and counts this thread as its user, or -1 if it has none.
 int enter(int fd) noexcept {
   auto& place = words[static_cast<unsigned>(fd)];
   const Word word{place.load(std::memory_order_acquire)};  // WORD acquire: the slot
@@ -211,7 +211,7 @@ int enter(int fd) noexcept {
   return -1;
 }
 
-/// For the holder of a DirectCall.
+/// The caller has a DirectCall.
 void forget(int fd, std::uint64_t after) noexcept {
   // WORD acquire: the slot
   const Word before{words[static_cast<unsigned>(fd)].exchange(after, std::memory_order_acquire)};
@@ -223,11 +223,11 @@ void forget(int fd, std::uint64_t after) noexcept {
 DirectCall::DirectCall(std::uint32_t most_ms) noexcept : before_(patience) {
   const std::uint64_t all = ~std::uint64_t{0};
   if (!before_.active) {
-    // The C library's: this library's own syscall() has cancellation disabled in it, and a handler may leave by a jump.
+    // The C library's function: this library's own syscall() disables cancellation, and a handler may leave by a jump.
     WHERRY_NEXT(syscall, SYS_rt_sigprocmask, SIG_SETMASK, &all, &patience.mask_before, sizeof all);
     inside.fetch_add(1, std::memory_order_seq_cst);  // BREAK-OFF barrier
   }
-  // Not before signals are blocked: a handler that leaves by a jump would leave it so.
+  // Only after signals are blocked: a handler that leaves by a jump would leave cancellation disabled.
   not_cancelled_.emplace();
   patience.active = true;
   patience.end_ms = now_ms() + most_ms;
@@ -238,7 +238,7 @@ DirectCall::~DirectCall() {
   patience = before_;
   if (before_.active) return;
   inside.fetch_sub(1, std::memory_order_release);  // INSIDE release: the library's own data
-  // Before signals are not: a handler may leave by a jump, and nothing below is done then.
+  // Before signals are unblocked: a handler may leave by a jump, and then nothing below is done.
   not_cancelled_.reset();
   WHERRY_NEXT(syscall, SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
 }
@@ -264,7 +264,7 @@ DirectUse::~DirectUse() {
   if (slot_ >= 0) leave(slots[static_cast<unsigned>(slot_)]);
 }
 
-/// A call that passed no hook may have given the number to another file.
+/// Whether the descriptor still has the slot's file. A call that passed no hook may have given the number to another.
 bool DirectUse::is_same_file() const noexcept {
   const Slot& slot = slots[static_cast<unsigned>(slot_)];
   struct statx found{};
@@ -334,7 +334,7 @@ void never_direct(int fd) noexcept {
 
 void closes_number(int fd) noexcept {
   if (direct.load(std::memory_order_relaxed) == nullptr || in_vfork_child() || !take_own_number(fd)) return;
-  // The library closes it itself.
+  // If the library closes the number itself, nothing is to be done.
   if (!patience.active) end_direct();
 }
 
@@ -350,7 +350,7 @@ void end_direct() noexcept {
   }
   wait();
   for (int each = 0; each < kDescriptors; each++) forget_direct(each);
-  // Others that were closing descriptors have closed their files.
+  // Threads that were closing descriptors have then closed their files.
   wait();
   if (const Direct* const library = direct.load(std::memory_order_acquire)) {  // DIRECT acquire
     const DirectCall here(kMostCloseMs);
@@ -361,11 +361,11 @@ void end_direct() noexcept {
 }
 
 void forget_direct_after_fork() noexcept {
-  // Looks first: stores would cost the child its own pages.
+  // Loads first: stores would cost the child its own pages.
   const bool quiet = inside.load(std::memory_order_relaxed) == 0;
   if (!quiet) inside.store(0, std::memory_order_relaxed);
   if (opening.load(std::memory_order_relaxed)) opening.store(false, std::memory_order_relaxed);
-  // The thread that ends it is the parent's.
+  // The thread that was ending it is the parent's.
   if (breaking_off.load(std::memory_order_relaxed)) ended.store(true, std::memory_order_relaxed);
   if (direct.load(std::memory_order_relaxed) == nullptr) return;
   forget_costs_after_fork();

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of mounts whose data this process moves past the mount, by libwherry-direct.so: which, and their life.
+// Files of mounts whose data this process moves past the mount, by libwherry-direct.so: which files, and their
+// lifetime.
 //
-// A descriptor has a word: what is known of it in this generation (descriptors.hpp), or the slot of the file that was
-// opened for it. A slot counts its users: its descriptor, and each transfer. The last one closes the file, so that a
-// transfer goes on when another thread closes the descriptor, as the kernel's call would.
+// A descriptor has a word: its state in this generation (direct_words.hpp), or the slot of the file that was opened for
+// it. A slot counts its users: its descriptor, and each transfer. The last user closes the file. So a transfer
+// continues if another thread closes the descriptor, as the kernel's call would.
 #pragma once
 
 #include <cstddef>
@@ -18,37 +19,37 @@
 
 namespace wherry::preload {
 
-/// Of a thread that is in a DirectCall.
+/// State of a thread that is in a DirectCall.
 struct Patience {
   bool active = false;
   std::uint64_t mask_before = 0;
-  std::uint32_t end_ms = 0;  ///< of the coarse clock
+  std::uint32_t end_ms = 0;  ///< in ms of the coarse clock
 };
 
-/// Around all calls of libwherry-direct.so: no handler runs in this thread, which might call it again, or leave by a
-/// jump. Nor is the thread cancelled. A signal that comes ends a call that waits for the server; the kernel's call is
-/// made then, after the handler, which may leave by a jump.
+/// Exists around all calls of libwherry-direct.so. Blocks signals, because a handler might call the library again or
+/// leave by a jump, and disables cancellation. A signal that arrives ends a call that waits for the server. The handler
+/// then runs, and if it returns, the kernel's call is made.
 class DirectCall {
  public:
-  /// @param most_ms  how long the server is waited for
+  /// @param most_ms  how long to wait for the server
   explicit DirectCall(std::uint32_t most_ms) noexcept;
   DirectCall(const DirectCall&) = delete;
   DirectCall& operator=(const DirectCall&) = delete;
   ~DirectCall();
 
  private:
-  std::optional<NotCancelled> not_cancelled_;  ///< within the time in which signals are blocked
+  std::optional<NotCancelled> not_cancelled_;  ///< lives within the time in which signals are blocked
   Patience before_;
 };
 
-/// For transfers. The kernel's call then waits as the mount does.
+/// Limit of transfers. After it the kernel's call waits as the mount does.
 inline constexpr std::uint32_t kMostWaitMs = 60'000;
 
-/// The file that transfers of a descriptor may take, in use while this lives.
+/// Keeps the file in use that transfers of a descriptor may take.
 class DirectUse {
  public:
-  /// Opens it at the first call for the descriptor. For the holder of a DirectCall.
-  /// @param bytes  of the transfer
+  /// Opens the file at the first call for the descriptor. The caller has a DirectCall.
+  /// @param bytes  length of the transfer
   DirectUse(int fd, bool writes, std::size_t bytes) noexcept;
   DirectUse(const DirectUse&) = delete;
   DirectUse& operator=(const DirectUse&) = delete;
@@ -61,10 +62,10 @@ class DirectUse {
   void boot(std::uint8_t (&id)[16]) const noexcept;
   /// Whether this transfer begins where the last one of the descriptor ended.
   [[nodiscard]] bool goes_on(std::uint64_t offset, std::size_t bytes) const noexcept;
-  /// kTransferClasses of them, in which others see what this process chooses; null: there are none.
+  /// Returns kTransferClasses entries in which other processes see this one's choices, or null.
   [[nodiscard]] layout::TransferClass* transfer_classes() const noexcept;
   void succeeded() const noexcept;
-  /// A transfer has failed: the descriptor's next ones are the kernel's, for a time.
+  /// To be called after a failed transfer: leaves the descriptor's next transfers to the kernel, for a time.
   void give_up() noexcept;
 
  private:
@@ -74,23 +75,23 @@ class DirectUse {
   int slot_ = -1;
 };
 
-/// Whether it is worth a DirectUse now.
+/// Whether a DirectUse is worthwhile now.
 bool is_ready(int fd) noexcept;
 
-/// The descriptor is about to be closed, or is another file's by now.
+/// To be called when a descriptor is about to be closed, or is already another file's.
 void forget_direct(int fd) noexcept;
-/// The descriptor is not for transfers past the mount any more.
+/// Excludes the descriptor from transfers past the mount.
 void never_direct(int fd) noexcept;
-/// The program is about to close a number that it has not opened: before one of libwherry-direct.so's is another
-/// file's, all of them are closed.
+/// To be called before the program closes a number that it has not opened. If the number is libwherry-direct.so's,
+/// closes all of the library's descriptors first, before it can become another file's.
 void closes_number(int fd) noexcept;
-/// Closes all of them: from now on each transfer is the kernel's. Returns once that is done, by whichever thread. For
-/// no holder of a DirectCall.
+/// Closes all files and connections: from then on the kernel makes each transfer. Returns once that is done, by any
+/// thread. The caller must not have a DirectCall.
 void end_direct() noexcept;
 
 void forget_direct_after_fork() noexcept;
-/// In the forked child, later: closes its copies of the parent's connections.
-/// @param handled  the library's own handlers of forks have run, which make its locks free
+/// To be called later in a forked child: closes its copies of the parent's connections.
+/// @param handled  the library's own fork handlers have run, which free its locks
 void close_direct_after_fork(bool handled) noexcept;
 
 }  // namespace wherry::preload

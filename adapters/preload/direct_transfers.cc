@@ -25,11 +25,11 @@
 namespace wherry::preload {
 namespace {
 
-/// The kernel moves no more in one call.
+/// Most bytes that the kernel moves in one call.
 constexpr std::size_t kMostBytes = 0x7FFFF000;
 constexpr std::uint64_t kPageBytes = 4096;
 
-/// Whether the kernel counts a page that a mapping has changed until the mount has it: since Linux 6.16 FUSE has no
+/// Whether the kernel counts a page that a mapping has changed until the mount has it. Since Linux 6.16 FUSE makes no
 /// copies of such pages on their way.
 bool counts_changed_pages() noexcept {
   static constinit std::atomic<int> known{-1};
@@ -50,7 +50,7 @@ bool counts_changed_pages() noexcept {
 
 enum class Pages : std::uint8_t { missing, there, changed };
 
-/// What the kernel has of a range of the file.
+/// Returns which pages of a range of the file the kernel has.
 Pages pages_of(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
   struct {
     std::uint64_t offset;
@@ -71,7 +71,7 @@ bool is_usual(std::size_t bytes, off_t offset) noexcept {
   return bytes != 0 && bytes <= kMostBytes && offset >= 0 && offset <= INT64_MAX - static_cast<off_t>(kMostBytes);
 }
 
-/// Whether the process may write so far.
+/// Whether RLIMIT_FSIZE allows this write.
 bool is_within_limit(std::size_t bytes, off_t offset) noexcept {
   rlimit limit{};
   if (::getrlimit(RLIMIT_FSIZE, &limit) != 0) return false;
@@ -103,8 +103,8 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
     use.succeeded();
     return Written::all;
   }
-  // The caller writes all of it again by the kernel. A signal handler may write before that, so no part of this write
-  // may reach the file later.
+  // The caller then makes the whole write by the kernel. A signal handler may write before that, so no part of this
+  // write may reach the file later.
   written.failed = 1;
   tell(fd, written);
   use.give_up();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// pread and pwrite of a mount's files past the mount, where the kernel's call would do the same. Nothing: the call is
-// the kernel's, from its beginning. `read` and `write` always are: the offset they use is the kernel's.
+// pread and pwrite of a mount's files past the mount, where the result is the same as the kernel's. If a function
+// returns nothing, the kernel must make the whole call. `read` and `write` are always the kernel's, because they use
+// its offset.
 #pragma once
 
 #include <sys/types.h>
@@ -13,11 +14,11 @@
 
 namespace wherry::preload {
 
-/// Points of cancellation, as the kernel's calls are, before anything is moved.
+/// Cancellation points, as the kernel's calls are, before anything is moved.
 std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset);
 std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t bytes, off_t offset);
 
-/// Whether a transfer of this many bytes may be one of those.
+/// Whether a transfer of this many bytes may be one of these.
 bool may_be_direct(int fd, std::size_t bytes) noexcept;
 
 }  // namespace wherry::preload

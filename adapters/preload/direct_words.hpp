@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is known of a descriptor for transfers past a mount, in a word.
+// The word of a descriptor that says whether its transfers may go past a mount.
 #pragma once
 
 #include <time.h>
@@ -10,15 +10,15 @@
 
 namespace wherry::preload {
 
-/// After a file could not be opened, or a transfer has failed. Doubled each time.
+/// Pause after a file could not be opened or a transfer has failed. Doubled each time.
 inline constexpr std::uint32_t kPauseMs = 200;
 inline constexpr std::uint32_t kMostPauseMs = 60'000;
-inline constexpr std::uint32_t kMostFailures = 10;  // counted; the last pause is kMostPauseMs
+inline constexpr std::uint32_t kMostFailures = 10;  // failures that are counted; the last pause is kMostPauseMs
 
-// What the lower half of a word says; from kFirstSlot on it is a slot.
+// Values of the lower half of a word; from kFirstSlot on it is a slot.
 inline constexpr std::uint32_t kNew = 0;
 inline constexpr std::uint32_t kNever = 1;
-// And failures; the upper half: from when it may be opened, in ms of the coarse clock.
+// kMount plus the number of failures. The upper half is when the file may be opened, in ms of the coarse clock.
 inline constexpr std::uint32_t kMount = 2;
 inline constexpr std::uint32_t kFirstSlot = 16;
 
@@ -32,7 +32,7 @@ struct Word {
   static std::uint64_t of(std::uint32_t kind, std::uint32_t time = 0) { return std::uint64_t{time} << 32 | kind; }
 };
 
-/// Of the coarse clock.
+/// Time of the coarse clock in ms.
 inline std::uint32_t now_ms() noexcept {
   timespec time{};
   ::clock_gettime(CLOCK_MONOTONIC_COARSE, &time);
@@ -41,7 +41,7 @@ inline std::uint32_t now_ms() noexcept {
 
 inline bool is_over(std::uint32_t end_ms) { return static_cast<std::int32_t>(now_ms() - end_ms) >= 0; }
 
-/// What a descriptor gets when it has failed so often one after the other.
+/// Returns the word of a descriptor after this many failures in a row.
 inline std::uint64_t pause_after(std::uint32_t failures) {
   const std::uint32_t counted = std::min(failures, kMostFailures);
   return Word::of(kMount + counted, now_ms() + std::min(kPauseMs << (counted - 1), kMostPauseMs));

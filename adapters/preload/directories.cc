@@ -34,7 +34,7 @@ constexpr std::size_t kMost = 16;
 WHERRY_START_DATA std::array<std::string_view, kMost> names{};
 WHERRY_START_DATA std::size_t count = 0;
 WHERRY_START_DATA Path path = Path::automatic;
-WHERRY_START_DATA Path mount_path = Path::kernel;  // `path` if it was said
+WHERRY_START_DATA Path mount_path = Path::kernel;  // `path` if WHERRY_FILE_PATH is set
 WHERRY_START_DATA std::size_t least_bytes_direct = SIZE_MAX;
 
 struct Rule {
@@ -44,7 +44,7 @@ struct Rule {
 constinit std::array<Rule, 64> rules{};
 WHERRY_START_DATA std::size_t rule_count = 0;
 
-// Filled at first use. Two threads may do that at the same moment, with the same numbers.
+// Filled at first use, perhaps by two threads at the same time, with the same numbers.
 constinit std::array<std::atomic<dev_t>, kMost> devices{};
 constinit std::array<std::atomic<dev_t>, kMost> mounts{};
 WHERRY_START_DATA std::atomic<bool> have_devices{false};
@@ -62,7 +62,7 @@ void find_devices() {
   const int error = errno;
   for (std::size_t i = 0; i < count; i++) {
     struct stat status{};
-    // A null byte stands behind each name.
+    // Each name is null-terminated.
     const char* const name = names[i].data();
     const bool is_there = stat(name, &status) == 0 && S_ISDIR(status.st_mode);
     const bool usable = is_there && can_be_mapped(name);
@@ -74,7 +74,7 @@ void find_devices() {
   errno = error;
 }
 
-/// The path that a word names; no word: the kernel's.
+/// Returns the path that a word names; the kernel's if it names none.
 Path path_of(std::string_view word) {
   const FilePathWord* const known = find_file_path(word);
   return known == nullptr ? Path::kernel : known->path;
@@ -85,8 +85,7 @@ std::size_t least_of(Path of) {
   return of == Path::automatic ? kLeastOfAutomatic : SIZE_MAX;
 }
 
-/// The next word of a list, which is cut off there; null: there is none. strsep's code would cost each process two
-/// pages.
+/// Returns the next word of a list, terminated in place, or null. strsep would cost each process two pages of code.
 char* take_word(char*& list, char separator) {
   char* const word = list;
   if (word == nullptr) return nullptr;
@@ -99,7 +98,7 @@ char* take_word(char*& list, char separator) {
   return word;
 }
 
-/// Reads WHERRY_FILE_PATHS and passes over what is no rule: `wherry run` has reported that.
+/// Reads WHERRY_FILE_PATHS and skips what is no rule: `wherry run` has reported that.
 void read_rules() {
   const char* const list = std::getenv("WHERRY_FILE_PATHS");
   char* next = list == nullptr ? nullptr : keep_text(list);
@@ -110,7 +109,7 @@ void read_rules() {
   }
 }
 
-/// The name that a descriptor's file was opened as; empty: it has none, or a longer one.
+/// Returns the name by which a descriptor's file was opened. Empty if it has none, or one that is too long.
 std::string_view name_of(int fd, std::span<char, PATH_MAX> room) {
   const int error = errno;
   std::array<char, 32> link{"/proc/self/fd/"};
@@ -129,7 +128,7 @@ bool lies_below(std::string_view file) {
   });
 }
 
-/// The path of a descriptor's file by the rules, if it lies below one of the directories.
+/// Returns the path of a descriptor's file by the rules, if it lies below one of the directories.
 std::optional<Path> path_by_name(int fd, Path otherwise) {
   std::array<char, PATH_MAX> room{};
   const std::string_view name = name_of(fd, room);
@@ -157,7 +156,7 @@ void read_environment() noexcept {
   const std::string_view chosen = word == nullptr || *word == '\0' ? "auto" : word;
   path = path_of(chosen);
   read_rules();
-  // A sanitizer checks the buffer of each read in a function of its own, which stands behind the hook.
+  // A sanitizer checks the buffer of each read in a function of its own, which the hook would bypass.
   if ((path != Path::kernel || rule_count != 0) &&
       (any_library_defines("__asan_init") || any_library_defines("__tsan_init"))) {
     path = Path::kernel;

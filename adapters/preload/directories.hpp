@@ -14,34 +14,34 @@ namespace wherry::preload {
 
 using files::Path;
 
-/// Reads WHERRY_FILES, WHERRY_FILE_PATH and WHERRY_FILE_PATHS. No other call; nothing is looked at yet.
+/// Reads WHERRY_FILES, WHERRY_FILE_PATH and WHERRY_FILE_PATHS. Does not look at the directories yet.
 void read_environment() noexcept;
 
-/// How reads of a file that is read in place are made, whatever the word for it: kernel, cache or automatic.
+/// The path of reads in place, whatever the word: kernel, cache or automatic.
 constexpr Path in_place(Path path) { return path == Path::cache || path == Path::automatic ? path : Path::kernel; }
-/// Which way such reads take, by WHERRY_FILE_PATH.
+/// The path of such reads by WHERRY_FILE_PATH.
 Path chosen_path() noexcept;
-/// Whether it depends on a file's name.
+/// Whether the path depends on the file's name.
 bool any_rules() noexcept;
-/// The path of a descriptor's file, if it lies below one of the directories. Keeps errno.
+/// Returns the path of a descriptor's file, if it lies below one of the directories. Keeps errno.
 std::optional<Path> path_below(int fd) noexcept;
-/// The same for transfers past a mount, which go there only by a rule or if WHERRY_FILE_PATH is set. Keeps errno.
+/// The same for transfers past a mount, which need a rule or WHERRY_FILE_PATH. Keeps errno.
 std::optional<Path> path_past_mount(int fd) noexcept;
 
-/// Whether the file is a regular one of a file system that one of the directories is on, and whose files can be mapped
-/// (ext2, ext3, ext4, xfs, btrfs, tmpfs). A file outside of the directories may have a second name in them, or be moved
-/// there while it is written. Keeps errno.
+/// Whether the file is a regular one on the file system of one of the directories, if that can map files (ext2, ext3,
+/// ext4, xfs, btrfs, tmpfs). A file outside the directories may have a second name in them, or be moved there while it
+/// is written. Keeps errno.
 bool on_cached_device(const struct ::stat& status) noexcept;
 
-/// Whether one of the directories is on this file system, and that is a mount (FUSE) whose files are not mapped. Keeps
+/// Whether one of the directories is on this file system, and it is a mount (FUSE) whose files are not mapped. Keeps
 /// errno.
 bool on_mount_device(unsigned major, unsigned minor) noexcept;
-/// The least bytes of a transfer past a mount: on the path `host` all are, on `auto`, if it was chosen, those of
-/// kLeastOfAutomatic and more; SIZE_MAX: none.
+/// Shortest transfer that goes past a mount: 1 byte on the path `host`, kLeastOfAutomatic on `auto` if that was chosen,
+/// SIZE_MAX if none does.
 std::size_t least_direct() noexcept;
 inline constexpr std::size_t kLeastOfAutomatic = std::size_t{64} << 10;
 
-/// Whether one of them has any, so that there is something to do at all.
+/// Whether any directory is named, so that there is something to do.
 bool any_directories() noexcept;
 
 }  // namespace wherry::preload

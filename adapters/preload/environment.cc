@@ -16,7 +16,7 @@ namespace wherry::preload {
 namespace {
 
 constexpr std::string_view kPreload = "LD_PRELOAD=";
-// What a child must know to read the same files in the same way.
+// Variables that a child needs to read the same files in the same way.
 constexpr std::array<const char*, 7> kKept{"WHERRY_FILES",        "WHERRY_FILE_PATH", "WHERRY_FILE_PATHS",
                                            "WHERRY_FILES_REPORT", "WHERRY_JOB",       "WHERRY_NODE",
                                            "WHERRY_LOG"};
@@ -25,14 +25,14 @@ static_assert(kKept.size() + 1 <= kMostVariables);
 WHERRY_START_DATA const char* library = nullptr;
 WHERRY_START_DATA std::size_t library_length = 0;
 WHERRY_START_DATA std::array<char*, kKept.size()> variables{};
-WHERRY_START_DATA std::array<std::string_view, kKept.size()> signs{};  // the beginning of each, with its =
+WHERRY_START_DATA std::array<std::string_view, kKept.size()> signs{};  // the name of each, with its =
 WHERRY_START_DATA std::size_t variable_count = 0;
 
 bool is_named(const char* variable, std::string_view name_and_sign) {
   return std::string_view(variable, strnlen(variable, name_and_sign.size())) == name_and_sign;
 }
 
-/// Whether a list of names with colons or spaces has this library in it; where.
+/// Returns where a list of names with colons or spaces has this library, or null.
 const char* library_in(const char* list) {
   const char* found = list;
   while ((found = std::strstr(found, library)) != nullptr) {
@@ -44,7 +44,7 @@ const char* library_in(const char* list) {
   return nullptr;
 }
 
-/// LD_PRELOAD with this library before the others, or without it.
+/// Makes LD_PRELOAD with this library before the others, or without it if the program is foreign.
 char* rewritten(const char* list, Sight sight, std::span<char> text) {
   char* end = std::copy(kPreload.begin(), kPreload.end(), text.begin().base());
   const char* const there = list == nullptr ? nullptr : library_in(list);
@@ -73,7 +73,7 @@ void keep_environment() noexcept {
   for (const char* const name : kKept) {
     const char* const value = std::getenv(name);
     if (value == nullptr) continue;
-    // In the environment the name and its sign stand before the value.
+    // In the environment the name and its sign precede the value.
     const std::size_t sign = std::strlen(name) + 1;
     char* const variable = keep_text({value - sign, sign + std::strlen(value)});
     if (variable == nullptr) return;

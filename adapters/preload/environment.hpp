@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the environment of each program that this process executes must have in it, so that it is seen too.
+// Completes the environment of each program that this process executes, so that the library is loaded there, too.
 #pragma once
 
 #include <array>
@@ -11,19 +11,21 @@
 
 namespace wherry::preload {
 
-/// Keeps the variables of the table as they are now, and where this library lies. Once, when it is loaded.
+/// Keeps the variables of the table as they are now, and the path of this library. To be called once, when it is
+/// loaded.
 void keep_environment() noexcept;
 
-/// How many words `complete` may need beside those of `given`.
+/// Words that `complete` may add to those of `given`.
 inline constexpr std::size_t kMostVariables = 8;
-/// The number of variables in a null-ended list; ProgramMemory::kUnreadable: the kernel will refuse it with EFAULT.
+/// Returns the number of variables in a null-terminated list, or ProgramMemory::kUnreadable if the kernel would refuse
+/// it with EFAULT.
 std::size_t count_variables(char* const* given) noexcept;
 
-/// The list `given`, which can be read, with what it lacks of the variables kept; itself if it lacks nothing. `room`
-/// has count_variables() + kMostVariables + 1 words, `text` as many bytes as text_for() says. Where the program's
-/// loader is foreign, LD_PRELOAD is without this library instead.
+/// Returns `given`, which must be readable, with the kept variables that it lacks; `given` itself if it lacks none.
+/// `room` has count_variables() + kMostVariables + 1 words, `text` has text_for() bytes. If the program's loader is
+/// foreign, this library is removed from LD_PRELOAD.
 char* const* complete(char* const* given, Sight sight, std::span<char*> room, std::span<char> text) noexcept;
-/// The bytes that `complete` wants for its text.
+/// Bytes that `complete` needs for its text.
 std::size_t text_for(char* const* given) noexcept;
 
 }  // namespace wherry::preload

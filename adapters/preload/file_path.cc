@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one function of this library that programs call by name.
+// The only function of this library that programs call by name.
 #include <wherry/file_path.h>
 
 #include <fcntl.h>
@@ -33,7 +33,7 @@ WHERRY_HOOK int wherry_fd_set_path(int fd, int path) {
   Progress progress = Progress::of(entry->progress.load(std::memory_order_relaxed));
   progress.policy.way = wherry::file::mapped::ReadPolicy::Way::look;
   entry->progress.store(progress.word(), std::memory_order_relaxed);
-  // What was left to the kernel before is looked at again.
+  // A descriptor that was left to the kernel is checked again.
   State before = entry->load();
   while (before.mode() == Mode::never && !entry->exchange(before, before.with(Mode::unknown, 0))) {
   }

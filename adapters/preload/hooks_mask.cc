@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks of calls that change the mask of signals, for good or while they wait: a copy from a mapping must know whether
+// Hooks of calls that change the signal mask, permanently or while they wait: a copy from a mapping must know whether
 // SIGBUS and SIGSEGV are blocked.
 #include <poll.h>
 #include <setjmp.h>
@@ -26,7 +26,7 @@ void __longjmp_chk(__jmp_buf_tag* place, int value) noexcept __attribute__((nore
 int __ppoll_chk(pollfd* fds, nfds_t count, const timespec* timeout, const sigset_t* mask, std::size_t size);
 // Newer than some C libraries.
 int epoll_pwait2(int fd, epoll_event* events, int most, const timespec* timeout, const sigset_t* mask);
-// The C library's header gives the name to another function.
+// The C library's header gives this name to another function.
 int bsd_sigpause(int mask) __asm__("sigpause");
 }
 // NOLINTEND(readability-identifier-naming, readability-redundant-declaration)
@@ -36,13 +36,13 @@ namespace mapped = wherry::file::mapped;
 
 namespace {
 
-/// What the hook stands in front of: for names whose declarations are deprecated.
+/// The function behind the hook, for names whose declarations are deprecated.
 template <typename Function>
 Function* next_as(Hook hook) {
   return reinterpret_cast<Function*>(next_function(hook));
 }
 
-/// A call that waits with a mask of its own, which counts for handlers that run meanwhile.
+/// Makes a call that waits with a mask of its own, which applies to handlers that run meanwhile.
 template <typename Call>
 auto wait_with(const sigset_t* mask, Call call) -> decltype(call()) {
   if (mask == nullptr) return call();
@@ -56,7 +56,7 @@ auto change_mask(Call call) -> decltype(call()) {
   return call();
 }
 
-/// Sets the mask that the jump is going to set: when it is made the mask stays as it is.
+/// Sets the mask that the jump will set, so that the jump does not change it.
 [[noreturn]] void jump(Hook hook, __jmp_buf_tag* place, int value) {
   if (place[0].__mask_was_saved != 0 && mapped::catches_faults()) {
     change_mask([&] { return WHERRY_NEXT(sigprocmask, SIG_SETMASK, &place[0].__saved_mask, nullptr); });
@@ -149,7 +149,7 @@ extern "C" __attribute__((visibility("hidden"))) void* wherry_before_swapcontext
   return next_function(Hook::k_swapcontext);
 }
 
-// It may return many times: no frame may stand between it and its caller.
+// swapcontext may return many times: no frame may stand between it and its caller.
 asm(R"(
   .text
   .globl swapcontext

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks of calls that take addresses away, whatever is mapped there: a program may name addresses that it has not
-// reserved, and that a file is mapped at by now. Other calls cost a look at the flags, or at the list of mappings.
+// Hooks of calls that take addresses, whatever is mapped there. A program may name addresses that it has not reserved,
+// and at which a file is mapped by now. Other calls cost only a check of the flags, or of the list of mappings.
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/types.h>
@@ -20,8 +20,8 @@ using namespace wherry::preload;
 
 namespace {
 
-/// The kernel's call, which gives these addresses to something else if it names a place. Under a filter of system calls
-/// nothing is mapped.
+/// Makes the kernel's call, which maps something else at these addresses if it names a place. Under a filter of system
+/// calls no file is mapped.
 template <typename Call>
 void* take_place(bool named, const void* begin, std::size_t bytes, Call call) {
   if (!named || is_filtered()) return call();
@@ -31,7 +31,7 @@ void* take_place(bool named, const void* begin, std::size_t bytes, Call call) {
 
 bool names_place(int flags) { return (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0; }
 
-/// 0: this process may not look at it, so it cannot attach it either.
+/// Returns 0 if this process may not inspect the segment, and so cannot attach it either.
 std::size_t bytes_of_segment(int segment) {
   shmid_ds status{};
   return shmctl(segment, IPC_STAT, &status) == 0 ? status.shm_segsz : 0;
@@ -44,7 +44,7 @@ WHERRY_HOOK void* mmap(void* place, std::size_t bytes, int protection, int flags
                     [&] { return WHERRY_NEXT(mmap, place, bytes, protection, flags, fd, offset); });
 }
 
-// A second munmap of the same addresses does nothing natively.
+// give_up_regions() may have unmapped the addresses; a second munmap does nothing.
 WHERRY_HOOK int munmap(void* place, std::size_t bytes) noexcept {
   wherry::file::mapped::give_up_regions(place, bytes, revoke_mapping);
   return WHERRY_NEXT(munmap, place, bytes);
@@ -62,7 +62,7 @@ WHERRY_HOOK void* mremap(void* place, std::size_t bytes, std::size_t new_bytes, 
 WHERRY_HOOK void* shmat(int segment, const void* place, int flags) noexcept {
   const auto call = [&] { return WHERRY_NEXT(shmat, segment, place, flags); };
   if ((flags & SHM_REMAP) == 0 || is_filtered()) return call();
-  // By SHM_RND the kernel rounds the address down; without it an address within a page is an error.
+  // With SHM_RND the kernel rounds the address down. Without it an address within a page is an error.
   const auto* const begin = static_cast<const char*>(place) - reinterpret_cast<std::uintptr_t>(place) % SHMLBA;
   return take_place(true, begin, bytes_of_segment(segment), call);
 }

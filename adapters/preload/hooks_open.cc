@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks of calls that give descriptors and take them away.
+// Hooks of calls that open and close descriptors.
 #include <fcntl.h>
 #include <pty.h>
 #include <sys/ioctl.h>
@@ -29,7 +29,7 @@
 extern "C" {
 // <sys/pidfd.h>, which not every C library has.
 int pidfd_getfd(int process, int fd, unsigned flags) noexcept;
-// Programs that were compiled with _FORTIFY_SOURCE call these where no mode is given.
+// Programs that were compiled with _FORTIFY_SOURCE call these if they pass no mode.
 int __open_2(const char* path, int flags);
 int __openat_2(int at, const char* path, int flags);
 }
@@ -43,7 +43,7 @@ int opened(int fd, int flags) noexcept {
   if (!in_vfork_child()) {
     constexpr int kOther = O_PATH | O_DIRECT | O_DIRECTORY | O_TRUNC;
     const bool reads = (flags & O_ACCMODE) == O_RDONLY && (flags & kOther) == 0;
-    // The offsets of the standard streams are what stdio uses, inside the C library.
+    // The C library's stdio uses the offsets of the standard streams.
     if (reads && fd > STDERR_FILENO) {
       opened_alone(fd);
     } else {
@@ -65,7 +65,7 @@ void forget_range(unsigned first, unsigned last) noexcept {
   for (unsigned fd = first; fd <= last && fd < kDescriptors; fd++) closes_number(static_cast<int>(fd));
   const int end = highest_descriptor();
   for (unsigned fd = first; fd <= last && fd < static_cast<unsigned>(end); fd++) {
-    // The kernel may refuse the call.
+    // The kernel may still refuse the call.
     share_offset(static_cast<int>(fd));
     // Until the number is opened again.
     never_track(static_cast<int>(fd));
@@ -80,7 +80,7 @@ namespace {
 
 bool takes_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE; }
 
-/// The fourth argument of open, where there is one.
+/// The optional last argument of open.
 #define WHERRY_MODE(flags)                                   \
   mode_t mode = 0;                                           \
   if (takes_mode(flags)) {                                   \
@@ -91,15 +91,15 @@ bool takes_mode(int flags) { return (flags & O_CREAT) != 0 || (flags & O_TMPFILE
   }                                                          \
   static_assert(true, "a semicolon may follow")
 
-/// UIO_MAXIOV: sendmmsg sends no more at once.
+/// UIO_MAXIOV: the most messages that sendmmsg sends at once.
 constexpr unsigned kMostMessages = 1024;
 
-/// Descriptors that a message gives to another process.
+/// Shares the offsets of descriptors that a message gives to another process.
 void share_passed_in(const msghdr* message) {
   const char* const end = static_cast<const char*>(message->msg_control) + message->msg_controllen;
   for (cmsghdr* part = CMSG_FIRSTHDR(message); part != nullptr;
        part = CMSG_NXTHDR(const_cast<msghdr*>(message), part)) {
-    // The kernel refuses a part that ends outside.
+    // The kernel refuses a part that extends beyond the end.
     if (part->cmsg_len > static_cast<std::size_t>(end - reinterpret_cast<const char*>(part))) return;
     if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS || part->cmsg_len < CMSG_LEN(0)) continue;
     const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -111,7 +111,7 @@ void share_passed_in(const msghdr* message) {
   }
 }
 
-/// The same for a message that the kernel has not seen yet; false: it will refuse it.
+/// The same for a message that the kernel has not checked yet. Returns false if the kernel will refuse it.
 bool share_passed(const msghdr* message) {
   if (highest_descriptor() == 0) return true;
   ProgramMemory memory;
@@ -172,7 +172,7 @@ WHERRY_HOOK int open_by_handle_at(int mount, file_handle* handle, int flags) {
   return opened(WHERRY_NEXT(open_by_handle_at, mount, handle, flags), flags);
 }
 
-// Opens inside the C library.
+// The C library opens the descriptor itself.
 WHERRY_HOOK int shm_open(const char* name, int flags, mode_t mode) {
   return opened(WHERRY_NEXT_FOR_CALLER(shm_open, name, flags, mode), flags);
 }
@@ -206,7 +206,7 @@ WHERRY_HOOK int dup(int fd) noexcept {
   return doubled(WHERRY_NEXT(dup, fd));
 }
 
-// The number may be in use: its descriptor is closed in the same moment.
+// `to` may be in use: its descriptor is closed in the same call.
 WHERRY_HOOK int dup2(int from, int to) noexcept {
   if (from == to) return WHERRY_NEXT(dup2, from, to);
   share_offset(from);
@@ -253,7 +253,7 @@ WHERRY_HOOK int sendmmsg(int fd, mmsghdr* messages, unsigned count, int flags) {
   return WHERRY_NEXT(sendmmsg, fd, messages, count, flags);
 }
 
-// Closes the descriptor and replaces the standard streams by others, all inside the C library.
+// The C library closes the descriptor and replaces the standard streams itself.
 WHERRY_HOOK int login_tty(int fd) noexcept {
   for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, fd}) share_offset(number);
   const int result = WHERRY_NEXT(login_tty, fd);

@@ -3,13 +3,13 @@
 
 namespace wherry::preload {
 
-/// What follows an open, with its result; returns it.
+/// To be called after an open, with its result, which it returns.
 int opened(int fd, int flags) noexcept;
 
-/// What follows a call that gave another number to something that is open already; returns it.
+/// To be called after a call that gave another number to an open file, with its result, which it returns.
 int doubled(int fd) noexcept;
 
-/// Before these are closed.
+/// To be called before these descriptors are closed.
 void forget_range(unsigned first, unsigned last) noexcept;
 
 }  // namespace wherry::preload

@@ -62,13 +62,14 @@ namespace {
 
 bool is_string(const char* string) { return ProgramMemory().length_of(string) != ProgramMemory::kUnreadable; }
 
-/// What becomes of a program; the kernel will refuse one whose name cannot be read.
+/// Returns whether the loader of a program will load this library. A program whose name cannot be read is refused by
+/// the kernel.
 Sight sight_of(int at, const char* path, int flags) {
   if (is_filtered()) return Sight::foreign;
   return is_string(path) ? wherry::look_at(at, path, flags) : Sight::seen;
 }
 
-/// The same of a name that is looked for in PATH.
+/// The same for a name that is searched in PATH.
 Sight sight_of_found(const char* name) {
   std::array<char, PATH_MAX> room{};
   if (is_filtered()) return Sight::foreign;
@@ -77,7 +78,7 @@ Sight sight_of_found(const char* name) {
   return path == nullptr ? Sight::unseen : wherry::look_at(AT_FDCWD, path, 0);
 }
 
-/// `given` completed, on the stack of the caller.
+/// Completes `given`, on the stack of the caller.
 #define WHERRY_ENVIRONMENT(given, sight)                                                              \
   ({                                                                                                  \
     const std::size_t variables = count_variables(given);                                             \
@@ -108,18 +109,18 @@ constinit bool is_repaired = false;
 
 void prepare_handlers() { is_repaired = false; }
 
-/// It may be registered more than once: what a handler in between has mapped must not be forgotten.
+/// Runs once, although it may be registered more than once: mappings of a handler in between must not be forgotten.
 void repair_before_handlers() {
   if (!std::exchange(is_repaired, true)) repair_after_fork();
 }
 
-/// After a fork of the C library's, which runs handlers. What these have mapped must not be forgotten.
+/// To be called after a fork by the C library, which runs handlers. Their mappings must not be forgotten.
 void repair_after_handlers() {
   if (!std::exchange(is_repaired, false)) repair_after_fork();
   close_direct_after_fork(true);
 }
 
-// Whether a child was ever to empty a file between its fork and its program, where no hook is called.
+// Whether any child may empty a file between its fork and its exec, where no hook is called.
 constinit std::atomic<bool> any_spawn_empties{false};
 
 int spawned(const posix_spawn_file_actions_t* actions, int error) {
@@ -133,7 +134,7 @@ std::size_t count_words(va_list list) {
   return count;
 }
 
-/// The arguments of the execl family, with the null pointer that ends them: `list` stands behind it afterwards.
+/// Collects the arguments of the execl family, with the terminating null pointer. `list` then points behind it.
 char** take_words(char** words, const char* first, va_list& list) {
   words[0] = const_cast<char*>(first);
   for (std::size_t i = 1; (words[i] = va_arg(list, char*)) != nullptr; i++) {
@@ -171,8 +172,9 @@ WHERRY_HOOK pid_t _Fork() noexcept {
   return child;
 }
 
-// A handler that closes files in the child must not wait for a thread that only the parent has. Handlers run in the
-// order in which they were registered: until one of this library is known to be there, each thread registers its own.
+// A fork handler that closes files in the child must not wait for a thread that only the parent has. Handlers run in
+// the order in which they were registered: until one of this library is known to be registered, each thread registers
+// its own.
 WHERRY_HOOK int __register_atfork(void (*prepare)(), void (*parent)(), void (*child)(), void* library) noexcept {
   static constinit std::atomic<bool> registered{false};
   if (!registered.load(std::memory_order_acquire) &&  // ATFORK acquire: the handler
@@ -202,7 +204,7 @@ WHERRY_HOOK int forkpty(int* master, char* name, const termios* terminal, const 
   return child;
 }
 
-// A child with a memory of its own is like fork's.
+// A child with its own memory is like fork's.
 WHERRY_HOOK int clone(int (*function)(void*), void* stack, int flags, void* argument, ...) noexcept {
   va_list arguments;
   va_start(arguments, argument);
@@ -300,7 +302,7 @@ WHERRY_HOOK int wordexp(const char* text, wordexp_t* words, int flags) {
   return WHERRY_NEXT(wordexp, text, words, flags);
 }
 
-// The shell that these start finds this library in the environment, and looks at the programs that it executes.
+// The shell that these start loads this library by its environment, and checks the programs that it executes.
 
 WHERRY_HOOK int system(const char* command) {
   const AllShared shared;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks of calls that read, and of those that only move the offset.
+// Hooks of calls that read, or only move the offset.
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>

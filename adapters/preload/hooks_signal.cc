@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks of calls that set handlers of signals: SIGBUS and SIGSEGV of copies from mappings are caught beside the
+// Hooks of calls that set signal handlers: this library catches SIGBUS and SIGSEGV of copies from mappings besides the
 // program's own.
 #include <signal.h>
 
@@ -26,7 +26,7 @@ namespace {
 constexpr int kSignals = 65;
 constexpr unsigned kBus = 1;
 constexpr unsigned kSegv = 2;
-// Which of the two the program has in the mask of a signal's action.
+// Which of the two are in the program's mask for a signal's action.
 constinit std::array<std::atomic<std::uint8_t>, kSignals> left_out{};
 
 unsigned take_out(sigset_t& mask) {
@@ -47,7 +47,7 @@ int next(int signal, const struct sigaction* wanted, struct sigaction* before) {
   return WHERRY_NEXT(sigaction, signal, wanted, before);
 }
 
-/// Of other signals than the two: a handler's reads may be made in place, too.
+/// For signals other than the two: a handler's reads may be made in place, too.
 int set_other(int signal, const struct sigaction* wanted, struct sigaction* before) {
   if (signal <= 0 || signal >= kSignals) return next(signal, wanted, before);
   auto& out = left_out[static_cast<unsigned>(signal)];
@@ -68,7 +68,7 @@ int set_other(int signal, const struct sigaction* wanted, struct sigaction* befo
 int set_action(int signal, const struct sigaction* wanted, struct sigaction* before) {
   // The child of a vfork has its own actions, but its parent's memory.
   if (!any_directories() || in_vfork_child()) return next(signal, wanted, before);
-  // No call is made that a filter could forbid, as to lock the actions is.
+  // Makes no call that a filter could forbid, such as locking the actions.
   if (is_filtered() && !mapped::catches_faults()) return next(signal, wanted, before);
   if (mapped::is_fault_signal(signal)) return mapped::program_sigaction(signal, wanted, before, next);
   return set_other(signal, wanted, before);
@@ -90,7 +90,7 @@ WHERRY_HOOK int sigaction(int signal, const struct sigaction* wanted, struct sig
 
 WHERRY_OTHER_NAME(__sigaction, sigaction);
 
-// The C library's own would not come by here. For all other signals they are right as they are.
+// The C library's own would bypass this hook. For all other signals it is right as it is.
 
 WHERRY_HOOK sighandler_t signal(int signal, sighandler_t handler) noexcept {
   if (!mapped::is_fault_signal(signal) || handler == SIG_ERR) return WHERRY_NEXT(signal, signal, handler);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks of calls behind which the C library itself reads, writes and closes descriptors.
+// Hooks of calls in which the C library itself reads, writes and closes descriptors.
 #include <dirent.h>
 #include <unistd.h>
 
@@ -35,7 +35,7 @@ FILE* taken(FILE* file, const char* mode) {
   return file;
 }
 
-/// The descriptor of a FILE that the C library is going to close.
+/// Returns the descriptor of a FILE that the C library is about to close, with its offset shared.
 int leave(FILE* file) {
   const int fd = file == nullptr ? -1 : fileno(file);
   if (fd >= 0 && !in_vfork_child()) share_offset(fd);
@@ -77,7 +77,7 @@ WHERRY_HOOK int closedir(DIR* directory) {
   return WHERRY_NEXT(closedir, directory);
 }
 
-// A ring can close descriptors, and use their offsets, without any of the calls here.
+// A ring can close descriptors and use their offsets without a call of these hooks.
 
 WHERRY_HOOK int io_uring_setup(unsigned entries, void* parameters) {
   share_all_for_good();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// syscall(): calls by their numbers go the way of the hooks that have their names.
+// syscall(): passes calls by number to the hooks of the same names.
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
@@ -49,7 +49,7 @@ Type as(long word) {
   }
 }
 
-/// Calls a hook with the words, each as the type that the hook has there.
+/// Calls a hook with the words, each converted to the type of its parameter.
 template <typename Result, typename... Types>
 long by_name(Result (*hook)(Types...), const Words& words) {
   const auto call = [&]<std::size_t... kPlaces>(std::index_sequence<kPlaces...>) {
@@ -76,7 +76,7 @@ std::optional<long> that_reads(long number, const Words& words) {
     case SYS_lseek:
       return by_name(&lseek, words);
     case SYS_preadv2:
-      // The offset has two words, of which the kernel takes the first here.
+      // The offset has two words, of which the kernel uses the first here.
       return preadv2(as<int>(words[0]), as<const iovec*>(words[1]), as<int>(words[2]), words[3], as<int>(words[5]));
     default:
       return std::nullopt;
@@ -149,7 +149,7 @@ std::optional<long> that_opens(long number, const Words& words) {
   }
 }
 
-/// A fork that the C library does not know of. Its child goes on here, if it has a memory of its own.
+/// Makes a fork that the C library does not know of. Its child continues here, if it has its own memory.
 long forked(long number, const Words& words, std::uint64_t flags) {
   prepare_clone(flags);
   if ((flags & CLONE_VM) != 0) {
@@ -167,11 +167,11 @@ std::optional<long> that_makes_processes(long number, const Words& words) {
     case SYS_fork:
       return forked(number, words, 0);
     case SYS_vfork:
-      // Two calls cannot return over one frame of this function.
+      // Not vfork: parent and child cannot both return through one frame of this function.
       return forked(SYS_fork, words, 0);
 #endif
     case SYS_clone: {
-      // Without a stack of its own the child is like vfork's.
+      // Without its own stack the child is like vfork's.
       Words separate = words;
       if (words[1] == 0) separate[0] &= ~static_cast<long>(CLONE_VM | CLONE_VFORK);
       return forked(number, separate, static_cast<std::uint64_t>(separate[0]));
@@ -195,7 +195,7 @@ std::optional<long> that_makes_processes(long number, const Words& words) {
   }
 }
 
-/// A handler may run in them, and leave them by a jump.
+/// A handler may run in these calls, and leave them by a jump.
 std::optional<long> that_changes_the_mask(long number, const Words& words) {
   switch (number) {
     case SYS_rt_sigprocmask:
@@ -213,11 +213,11 @@ std::optional<long> that_changes_the_mask(long number, const Words& words) {
   }
 }
 
-/// Of the whole process: its signals, its memory, and which calls it may make.
+/// Calls that affect the whole process: its signals, its memory, and which calls it may make.
 std::optional<long> that_rules(long number, const Words& words) {
   switch (number) {
     case SYS_rt_sigaction:
-      // The handler behind guarded copies is gone, or never known.
+      // The call replaces the handler of guarded copies, or sets one that this library does not know.
       if (wherry::file::mapped::is_fault_signal(static_cast<int>(words[0])) && words[1] != 0) step_aside();
       return std::nullopt;
     case SYS_seccomp: {
@@ -259,8 +259,8 @@ WHERRY_HOOK long syscall(long number, ...) noexcept {
   va_end(arguments);
   if (const auto result = that_changes_the_mask(number, words)) return *result;
   {
-    // The hooks can be cancelled, syscall() cannot. It ends before the kernel's call below: a handler that leaves that
-    // call by a jump would leave the thread uncancellable.
+    // The hooks are cancellation points, syscall() is not. Cancellation is enabled again before the kernel's call
+    // below: a handler that leaves that call by a jump would leave the thread uncancellable.
     const wherry::NotCancelled here;
     for (const auto served : {that_reads, that_changes, that_opens, that_makes_processes, that_rules}) {
       if (const auto result = served(number, words)) return *result;

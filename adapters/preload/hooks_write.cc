@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hooks of calls that write, that may make files shorter, and of those that use an offset in the kernel. All other
-// changes reach mappings by themselves.
+// Hooks of calls that write, that may make files shorter, or that use an offset in the kernel. All other changes reach
+// mappings without help.
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/ioctl.h>
@@ -73,7 +73,7 @@ WHERRY_HOOK ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_o
   return WHERRY_NEXT(splice, from, from_offset, to, to_offset, bytes, flags);
 }
 
-// Some use the offset; those of terminals, which are the most frequent, do not, but for the number of bytes to be read.
+// Some requests use the offset. Those of terminals, which are the most frequent, do not, except FIONREAD.
 WHERRY_HOOK int ioctl(int fd, unsigned long request, ...) noexcept {
   va_list arguments;
   va_start(arguments, request);

@@ -12,7 +12,7 @@
 namespace wherry::preload {
 namespace {
 
-/// The loader names the program first: the second call is for a library.
+/// The loader lists the program first. Returning 1 ends the iteration.
 int look_at_program(dl_phdr_info* program, std::size_t /*size*/, void* found) {
   for (unsigned i = 0; i < program->dlpi_phnum; i++) {
     const ElfW(Phdr)& segment = program->dlpi_phdr[i];

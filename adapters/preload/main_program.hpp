@@ -3,8 +3,8 @@
 
 namespace wherry::preload {
 
-/// Whether the program's own runtime makes system calls past the C library, as that of Go does: descriptors are opened
-/// and closed there without a hook. Looks at the notes of the program in memory.
+/// Whether the program's runtime makes system calls without the C library, as Go's does: it opens and closes
+/// descriptors without a hook. Reads the notes of the program in memory.
 bool goes_past_the_c_library() noexcept;
 
 }  // namespace wherry::preload

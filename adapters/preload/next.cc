@@ -24,7 +24,7 @@ constinit std::array<std::atomic<void*>, kCount> found{};
 // A lookup may allocate, and an allocator may open files when it is first used.
 constinit thread_local bool looking = false;
 
-/// In place of a function that is not there.
+/// Stands for a function that does not exist.
 long fails() {
   errno = ENOSYS;
   return -1;

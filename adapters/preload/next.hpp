@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions behind the hooks: what the program would have called without this library.
+// The functions behind the hooks, which the program would call without this library.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 // clang-format has no stable layout for lists like this.
 // clang-format off
 
-// Every name that is hooked. A name that this C library lacks has no function behind it; nothing can have called it.
+// Every hooked name. If this C library lacks a name, there is no function behind it, and nothing can call it.
 #define WHERRY_HOOKS(X)                                                                                         \
   X(open) X(openat) X(creat) X(__open_2) X(__openat_2) X(close) X(close_range) X(closefrom) X(dup) X(dup2)      \
   X(dup3) X(fcntl) X(ioctl) X(read) X(__read_chk) X(pread) X(__pread_chk) X(readv) X(preadv) X(preadv2)         \
@@ -34,24 +34,24 @@ enum class Hook : unsigned {
       kCount
 };
 
-/// The function behind a hook, never null. Where there is none it is one that fails with ENOSYS. It is looked up when
-/// it is first asked for, also in a signal handler or a forked child: most processes call a few of them.
+/// Returns the function behind a hook, never null: if there is none, one that fails with ENOSYS. It is looked up when
+/// it is first needed, even in a signal handler or a forked child, because most processes call only a few.
 void* next_function(Hook hook) noexcept;
 
-/// Looks up what a child usually calls between fork and exec. The child would touch seven pages for that, and the next
-/// one again.
+/// Looks up the functions that a child usually calls between fork and exec. Each child would otherwise touch seven
+/// pages for that.
 void find_functions_of_children() noexcept;
 
-/// The function `name` that the caller would have found without this library: of a library that it may have loaded for
+/// Returns the function `name` that the caller would find without this library, perhaps in a library that it has loaded
 /// itself. Never null, as above.
 void* next_function_for(const void* caller, const char* name) noexcept;
-/// Calls it, in a hook, for the hook's caller.
+/// Calls that function in a hook, for the hook's caller.
 #define WHERRY_NEXT_FOR_CALLER(name, ...) \
   (reinterpret_cast<decltype(&::name)>(next_function_for(__builtin_return_address(0), #name))(__VA_ARGS__))
 
 }  // namespace wherry::preload
 
-/// Calls what the hook `name` stands in front of.
+/// Calls the function behind the hook `name`.
 #define WHERRY_NEXT(name, ...)                                                                               \
   (reinterpret_cast<decltype(&::name)>(::wherry::preload::next_function(::wherry::preload::Hook::k_##name))( \
       __VA_ARGS__))

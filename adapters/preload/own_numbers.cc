@@ -14,7 +14,7 @@ constinit std::array<std::atomic<std::uint64_t>, kDescriptors / 64> own_numbers{
 
 constexpr std::uint64_t bit_of(unsigned number) { return std::uint64_t{1} << number % 64; }
 
-/// Calls take(number) for each open descriptor of this process. False: not for all.
+/// Calls take(number) for each open descriptor of this process. Returns false if not for all.
 template <typename Take>
 bool each_open(Take take) noexcept {
   const int folder = ::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -83,7 +83,7 @@ StandardNumbersTaken::StandardNumbersTaken() noexcept {
 
 StandardNumbersTaken::~StandardNumbersTaken() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; number++) {
-    // Unless the program has put a file there meanwhile.
+    // Not if the program has put a file there meanwhile.
     if ((taken_ & 1U << number) != 0 && (::syscall(SYS_fcntl, number, F_GETFL) & O_PATH) != 0)
       ::syscall(SYS_close, number);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Descriptors that libwherry-direct.so has, of which the program knows nothing.
+// Descriptors of libwherry-direct.so, which the program does not know.
 #pragma once
 
 #include <array>
@@ -10,14 +10,15 @@
 
 namespace wherry::preload {
 
-/// The numbers of all open descriptors, a bit for each.
+/// The numbers of all open descriptors, one bit for each.
 class OpenNumbers {
  public:
   static OpenNumbers now() noexcept;
-  /// Whether they could be looked at.
+  /// Whether the descriptors could be listed.
   explicit operator bool() const { return known_; }
-  /// What is open now and was not then is the library's from now on. Other threads may have opened some of that, which
-  /// costs the connections when they are closed. False: not all of that is known, or has a number that is noted here.
+  /// Notes descriptors that are open now and were not then as the library's. Other threads may have opened some of
+  /// these; when the program closes those, all connections are closed. Returns false if not all are known, or one has a
+  /// number too large to be noted here.
   [[nodiscard]] bool note_new_ones() const noexcept;
 
  private:
@@ -26,7 +27,7 @@ class OpenNumbers {
   std::array<std::uint64_t, kDescriptors / 64> bits_{};
 };
 
-/// While it exists, nothing that is opened gets one of the numbers 0 to 2: the program's standard streams.
+/// While it exists, no file that is opened gets one of the numbers 0 to 2, the program's standard streams.
 class StandardNumbersTaken {
  public:
   StandardNumbersTaken() noexcept;
@@ -35,10 +36,10 @@ class StandardNumbersTaken {
   ~StandardNumbersTaken();
 
  private:
-  unsigned taken_ = 0;  ///< a bit for each
+  unsigned taken_ = 0;  ///< one bit for each
 };
 
-/// Whether a number is one of the library's; it is none any more.
+/// Whether a number is one of the library's. It is removed from these.
 bool take_own_number(int fd) noexcept;
 void forget_own_numbers() noexcept;
 

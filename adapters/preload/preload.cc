@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What happens when the library is loaded, before the program begins.
+// Initializes the library when it is loaded, before the program begins.
 #include "descriptors.hpp"
 #include "directories.hpp"
 #include "environment.hpp"

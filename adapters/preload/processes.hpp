@@ -5,11 +5,11 @@
 
 namespace wherry::preload {
 
-/// Before a clone with these flags. Where it leaves one memory with two tables of descriptors or of actions of signals,
-/// or one table with two memories, what is known here would hold for one of the processes only.
+/// To be called before a clone with these flags. Two processes may then share memory but not descriptors or signal
+/// actions, or descriptors but not memory. The state here would be true for only one of them.
 void prepare_clone(std::uint64_t flags) noexcept;
 
-/// In the child of a fork, before anything else, and while it has an AllShared.
+/// To be called in the child of a fork, before anything else and within an AllShared.
 void repair_after_fork() noexcept;
 
 }  // namespace wherry::preload

@@ -14,11 +14,11 @@
 namespace wherry::preload {
 namespace {
 
-// The smallest page of any kernel: a larger page is asked about more than once.
+// The smallest page size of any kernel. Larger pages are checked more than once.
 constexpr std::uintptr_t kPage = 4096;
 
-/// True if the page can be read. The kernel copies the signal mask before it refuses what to do with it. Filters of
-/// system calls allow this one, which the C library itself cannot do without.
+/// Whether the page can be read. The kernel copies the signal mask before it refuses the operation. Filters of system
+/// calls allow this call, because the C library needs it.
 bool is_readable_page(std::uintptr_t page) {
   constexpr int kNothingToDo = -1;
   const int error = errno;

@@ -26,7 +26,7 @@ using file::mapped::cost_of_read;
 using file::mapped::Progress;
 
 bool has_spent_enough(const Entry& entry, State state, std::uint64_t bytes) {
-  // Nothing is looked at then, and what it spends need not be counted.
+  // The file is never mapped then, so its cost need not be counted.
   if (chosen_path() == Path::kernel && !any_rules()) return true;
   if (state.spent() < file::mapped::kSpentBeforeEager) return false;
   const Progress progress = Progress::of(entry.progress.load(std::memory_order_relaxed));
@@ -35,7 +35,7 @@ bool has_spent_enough(const Entry& entry, State state, std::uint64_t bytes) {
   return file::mapped::is_time_to_map(state.spent(), bytes, progress, eager);
 }
 
-/// A read that the kernel makes.
+/// Makes a read by the kernel, and counts it for the report.
 template <typename Call>
 ssize_t counted_read(int fd, Call call) {
   const ssize_t result = call();
@@ -43,11 +43,11 @@ ssize_t counted_read(int fd, Call call) {
   return result;
 }
 
-/// Looks at the file of a descriptor that has been read often enough. True: the state is another now.
+/// Checks the file of a descriptor that has been read often enough. Returns true if its state has changed.
 bool try_tracking(int fd, Entry& entry, State before) {
   switch (track(fd, entry, before)) {
     case Tracking::later:
-      // After as much time again.
+      // Tries again after the same cost.
       entry.exchange(before, before.with(before.mode(), 0));
       break;
     case Tracking::never:
@@ -65,7 +65,8 @@ bool try_tracking(int fd, Entry& entry, State before) {
   return entry.load().word != before.word;
 }
 
-/// A call of the kernel's that uses its offset, of a descriptor of mode `own`: counted while it is inside.
+/// Makes a kernel call that uses the kernel's offset, for a descriptor of mode `own`. The call is counted as inside
+/// until it returns.
 template <typename Call>
 auto call_inside(Entry& entry, State before, Call call) -> decltype(call()) {
   const std::uint64_t generation = before.generation();
@@ -85,14 +86,14 @@ bool go_inside(Entry& entry, State before, std::uint64_t cost) {
   return entry.exchange(before, {before.word + State::kInside + more});
 }
 
-/// Estimates the bytes of all parts: they may lie outside of mapped memory.
+/// Estimates the bytes of all parts. The parts are not read, because they may lie outside mapped memory.
 std::uint64_t bytes_of(int count) {
   constexpr std::uint64_t kUsual = 4096;
   return count <= 0 || count > IOV_MAX ? 0 : kUsual * static_cast<std::uint64_t>(count);
 }
 
-/// read or readv of so many bytes: `tracked(entry, state)` reads a tracked descriptor of mode `user` at the offset it
-/// has, `kernels()` is the kernel's call.
+/// read or readv of `bytes` bytes. `tracked(entry, state)` reads a descriptor of mode `user` at its offset; `kernels()`
+/// is the kernel's call.
 template <typename Tracked, typename Kernels>
 ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
   Entry* const entry = entry_of(fd);
@@ -193,7 +194,7 @@ off_t lseek_here(int fd, off_t offset, int whence) {
     } else if (state.mode() != Mode::user) {
       return WHERRY_NEXT(lseek, fd, offset, whence);
     } else {
-      // The kernel's offset does not count here: only for the end, data and holes is the kernel asked where they are.
+      // The kernel's offset is not valid here. The kernel is asked only for the end, data and holes.
       const auto now = static_cast<off_t>(state.number());
       off_t wanted = offset;
       if (whence == SEEK_CUR && __builtin_add_overflow(now, offset, &wanted)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads of descriptors, in place where the file is mapped.
+// Reads of descriptors: in place if the file is mapped.
 #pragma once
 
 #include <sys/types.h>
@@ -10,8 +10,8 @@
 
 namespace wherry::preload {
 
-/// read(2), readv(2), pread(2), preadv(2) and lseek(2), with their results and errno. The kernel's own calls wherever
-/// a copy from a mapping could differ.
+/// read(2), readv(2), pread(2), preadv(2) and lseek(2), with their results and errno. They make the kernel's call if a
+/// copy from a mapping could differ.
 ssize_t read_here(int fd, void* buffer, std::size_t bytes);
 ssize_t readv_here(int fd, const iovec* parts, int count);
 ssize_t pread_here(int fd, void* buffer, std::size_t bytes, off_t offset);

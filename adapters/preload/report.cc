@@ -45,7 +45,7 @@ bool is_counted(int fd) noexcept {
   return now == Counted::yes;
 }
 
-/// A line that grows; what does not fit is left out.
+/// A line of text. What does not fit is left out.
 class Line {
  public:
   void add(std::string_view text) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WHERRY_FILES_REPORT: how the transfers of files below the directories were made, in a line when the process exits.
+// WHERRY_FILES_REPORT: prints a line when the process exits, which says how the transfers of files below the
+// directories were made.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +12,7 @@ namespace wherry::preload {
 
 enum class Route : std::uint8_t { in_place, host, kernel };
 
-/// Reads the variable. Once, when the library is loaded.
+/// Reads the variable. To be called once, when the library is loaded.
 void read_report_environment() noexcept;
 
 namespace detail {
@@ -19,11 +20,11 @@ extern constinit bool reports;
 }
 inline bool reports() noexcept { return detail::reports; }
 
-/// A transfer of a descriptor's file that returned this; nothing is counted of a failure.
+/// Counts a transfer of a descriptor's file by its result. Failures are not counted.
 void count_transfer(int fd, bool writes, Route route, ssize_t result) noexcept;
-/// The pages of a read past the mount were in memory: a hit, which is the kernel's on the path `auto`.
+/// Counts a hit: the pages of a read of a mount's file were in memory. On the path `auto` the kernel makes such a read.
 void count_hit(int fd) noexcept;
-/// The descriptor's number is another file's by now.
+/// To be called when the descriptor's number is another file's.
 void forget_reported(int fd) noexcept;
 
 }  // namespace wherry::preload

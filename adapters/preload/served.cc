@@ -26,7 +26,7 @@ namespace {
 using file::mapped::MappedFile;
 using file::mapped::Progress;
 
-/// Parts of a readv that are read in place; with more it is the kernel's.
+/// Most parts of a readv that is read in place; with more, the kernel reads.
 constexpr std::size_t kMostParts = 16;
 
 bool is_chosen(const Entry& entry) { return entry.choice.load(std::memory_order_relaxed) != Choice::none; }
@@ -35,15 +35,15 @@ file::mapped::Sigaction next_sigaction() {
   return reinterpret_cast<file::mapped::Sigaction>(next_function(Hook::k_sigaction));
 }
 
-/// Maps the file, for the holder of the SetupLock. False: the fields are not stored.
+/// Maps the file. The caller has the SetupLock. Returns false if the fields are not stored.
 bool map_file(int fd, Entry& entry, const struct stat& status) {
   return file::mapped::catch_faults(next_sigaction()) &&
          entry.file.map(fd, status, static_cast<std::uintptr_t>(fd), revoke_mapping);
 }
 
-// What is rare is not inlined: it would take most of a frame that every read sets up.
+// Rare functions are not inlined: they would take most of a frame that every read sets up.
 
-/// Maps the file of a tracked descriptor again, whose mapping made room for another one, or was too short.
+/// Maps the file of a tracked descriptor again, whose mapping was removed for another one or was too short.
 [[gnu::noinline]] void map_again(int fd, Entry& entry, State state) {
   if (!file::mapped::is_time_to_map_again(entry.progress)) return;
   const int error = errno;
@@ -56,7 +56,7 @@ bool map_file(int fd, Entry& entry, const struct stat& status) {
   errno = error;
 }
 
-/// Asks for the size. False: the read is the kernel's.
+/// Checks the size of the file. Returns false if the kernel must make the read.
 [[gnu::noinline]] bool refresh(int fd, Entry& entry, State state) {
   const auto truncations = entry.file.truncations();
   const SetupLock lock(fd);
@@ -68,14 +68,14 @@ bool map_file(int fd, Entry& entry, const struct stat& status) {
       drop_mapping(fd);
       return false;
     case MappedFile::Look::other_file:
-      // A call that passed no hook gave the number to another file.
+      // A call that passed no hook has given the number to another file.
       never_track(fd, lock);
       return false;
   }
   return false;
 }
 
-/// A tracked descriptor, for the engine.
+/// A tracked descriptor, as file::mapped expects it.
 struct Tracked {
   int fd;
   Entry& entry;
@@ -88,15 +88,15 @@ struct Tracked {
   [[nodiscard]] bool refresh() const { return preload::refresh(fd, entry, state); }
 };
 
-/// Whether all of these bytes are to be copied from the mapping.
+/// Whether to copy all of these bytes from the mapping.
 bool is_in_place(int fd, Entry& entry, State state, off_t offset, std::uint64_t bytes) {
   Tracked tracked{fd, entry, state};
-  // To ask for the size reads the page of truncations, which may be cut.
+  // Checking the size reads the page of truncations, which may be cut.
   return offset >= 0 && file::mapped::takes_faults() &&
          file::mapped::is_in_place(tracked, static_cast<std::uint64_t>(offset), bytes);
 }
 
-/// The way of a file by its name; nothing: it is not served.
+/// Returns the path of a file by its name; nothing if it is not served.
 std::optional<Path> path_of(int fd, const struct stat& status) {
   if (!on_cached_device(status) || !file::mapped::can_be_mapped(fd, status)) return std::nullopt;
   const auto path = path_below(fd);
@@ -151,11 +151,11 @@ ssize_t read_tracked(int fd, Entry& entry, State state, void* buffer, std::size_
 
 namespace {
 
-/// The parts of a readv, copied before they are looked at: their address may be bad, which is the kernel's to say.
+/// The parts of a readv, copied before they are read: their address may be bad, which the kernel must report.
 struct Parts {
   std::array<iovec, kMostParts> parts{};
   std::size_t count = 0;
-  std::uint64_t bytes = 0;  // 0: the kernel must judge them
+  std::uint64_t bytes = 0;  // 0: the kernel must check them
 
   Parts(const iovec* given, int given_count) {
     if (given_count <= 0 || static_cast<std::size_t>(given_count) > kMostParts) return;

@@ -18,10 +18,10 @@ constinit thread_local bool detail::vfork_child_is_filtered __attribute__((tls_m
 
 namespace {
 
-// How many threads are about to fork or to exec.
+// Number of threads that are about to fork or to exec.
 constinit std::atomic<int> sharing_all{0};
 
-/// Sets the kernel's offset; false if another thread moved the descriptor first.
+/// Sets the kernel's offset. Returns false if another thread moved the descriptor first.
 bool move(int fd, Entry& entry, State before) noexcept {
   const file::mapped::SignalsBlocked blocked;
   if (!entry.exchange(before, before.with(Mode::moving, before.number()))) return false;
@@ -82,7 +82,7 @@ void own_offset(int fd, Entry& entry, State before) noexcept {
   const file::mapped::SignalsBlocked blocked;
   const State moving = before.with(Mode::moving, before.number());
   if (!entry.exchange(before, moving)) return;
-  // Now other threads wait, and none is inside the kernel.
+  // From here on other threads wait, and none is in the kernel's call.
   const off_t offset = WHERRY_NEXT(lseek, fd, 0, SEEK_CUR);
   const bool fits = offset >= 0 && static_cast<std::uint64_t>(offset) < State::kNumbers;
   State there = moving;

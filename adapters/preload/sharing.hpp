@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Offsets that this process holds itself, and how they become the kernel's again: before something else uses them.
+// Offsets that this process keeps itself, and how they are returned to the kernel before something else uses them.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,11 @@
 
 namespace wherry::preload {
 
-/// From now on the offset of this descriptor is the kernel's, and right there. For calls that use it in the kernel, and
-/// for those that give it to another descriptor or process. Waits for a thread that does the same just now; keeps
-/// errno.
+/// Returns the offset of this descriptor to the kernel. To be called before calls that use the offset in the kernel, or
+/// give it to another descriptor or process. Waits for a thread that is doing the same. Keeps errno.
 void share_offset(int fd) noexcept;
 
-/// The same for all descriptors. While an object of this class lives, none becomes the process's own.
+/// The same for all descriptors. While an object of this class exists, the process keeps no offset itself.
 class AllShared {
  public:
   AllShared() noexcept;
@@ -26,21 +25,22 @@ class AllShared {
   bool counted_;
 };
 
-/// Its two ends, where they cannot stand in one function.
+/// The constructor and the destructor of AllShared, for code that cannot have both in one function.
 void all_shared_from_now() noexcept;
 void all_shared_no_more() noexcept;
 
-/// Descriptors of several tables, or used by others than calls of this process: from now on all are the kernel's.
+/// Leaves all descriptors to the kernel from now on: there are several tables of them, or others use them than calls of
+/// this process.
 void share_all_for_good() noexcept;
 
-/// A descriptor was opened here, to be read only.
+/// To be called when a descriptor was opened here, read-only.
 void opened_alone(int fd) noexcept;
 
-/// From mode `own` to `user`, or to `shared` where the offset is too far; nothing where a call uses the kernel's offset
-/// just now.
+/// Changes mode `own` to `user`, or to `shared` if the offset is too large. Does nothing while a call uses the kernel's
+/// offset.
 void own_offset(int fd, Entry& entry, State before) noexcept;
 
-/// In a forked child, while it has an AllShared.
+/// To be called in a forked child, within an AllShared.
 void repair_sharing_after_fork() noexcept;
 
 }  // namespace wherry::preload

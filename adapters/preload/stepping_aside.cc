@@ -27,7 +27,8 @@ void step_aside() noexcept {
   errno = error;
 }
 
-// The child of a vfork runs in its parent's memory: what it says of itself is its parent's thread's until it is gone.
+// The child of a vfork runs in its parent's memory, so its filter is noted for the thread that called vfork, until the
+// child is gone.
 
 FilterBegins::FilterBegins() noexcept : before_(is_filtered()) {
   step_aside();

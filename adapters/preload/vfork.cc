@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// vfork returns twice on one stack: no compiled function can stand around it. What comes before and after it is called
-// from a few instructions, as glibc has them.
+// vfork returns twice on one stack, so no compiled function can contain it. A few instructions, like glibc's, call what
+// must run before and after it.
 #include "vfork.hpp"
 
 #include <unistd.h>
@@ -21,7 +21,7 @@ extern "C" __attribute__((visibility("hidden"))) void wherry_before_vfork() noex
   detail::in_vfork_child = true;
 }
 
-// In the parent, when the child is gone.
+// Called in the parent when the child is gone.
 extern "C" __attribute__((visibility("hidden"))) long wherry_after_vfork(long result) noexcept {
   detail::in_vfork_child = false;
   all_shared_no_more();
@@ -30,8 +30,8 @@ extern "C" __attribute__((visibility("hidden"))) long wherry_after_vfork(long re
   return -1;
 }
 
-// The kernel keeps every register of the parent's but rax, rcx and r11, so the return address waits in rdi for the
-// child to be done with the stack.
+// The kernel preserves the parent's registers except rax, rcx and r11. So rdi holds the return address until the child
+// no longer uses the stack.
 asm(R"(
   .text
   .globl vfork

@@ -14,18 +14,18 @@
 namespace wherry::scif {
 namespace {
 
-/// A connector sends its two packets right behind the connection, or was stopped or killed in between. One call of
-/// accept waits so long for all of them together.
+/// Time that one call of accept waits for packets in all. A connector sends its two packets right after it connects,
+/// unless it is stopped or killed in between.
 constexpr std::chrono::seconds kHelloTimeout{1};
 
-/// Until it is looked whether another thread closes the listener.
+/// Interval between checks whether another thread closes the listener.
 constexpr std::chrono::milliseconds kStep{100};
 
-/// Connectors, most of them strangers perhaps, that one look takes from the kernel's queue.
+/// Connections that one look takes from the kernel's queue. Most of them may be strangers'.
 constexpr int kMostAtOnce = 64;
 
-/// Waits until the next packet is there. Returns 0; EPROTO: the connector is gone; ETIMEDOUT; EINTR: a signal came, or
-/// the listener is being closed.
+/// Waits for the next packet. Returns 0; EPROTO if the connector is gone; ETIMEDOUT; EINTR after a signal, or if the
+/// listener is being closed.
 int await_packet(const Sleepers& listener, int socket, std::chrono::steady_clock::time_point deadline) {
   while (true) {
     std::byte next{};
@@ -44,7 +44,7 @@ int await_packet(const Sleepers& listener, int socket, std::chrono::steady_clock
 int receive_hello(const Sleepers& listener, int socket, PeersHello& hello,
                   std::chrono::steady_clock::time_point deadline) {
   if (const int error = await_packet(listener, socket, deadline); error != 0) return error;
-  // A stranger's, EPROTO, is followed by no second packet.
+  // EPROTO: a stranger's packet, which no second one follows.
   if (const int error = hello.receive(socket); error != 0) return error;
   return await_packet(listener, socket, deadline);
 }
@@ -65,7 +65,7 @@ int Endpoint::take_request(int fd, scif_portID& peer, Opened& accepted) {
   const auto deadline = std::chrono::steady_clock::now() + kHelloTimeout;
   for (int taken = 0; taken < kMostAtOnce; ++taken) {
     pollfd polled{fd, POLLIN, 0};
-    if (::poll(&polled, 1, 0) == 0) return EAGAIN;  // accept4 says so, too, but takes a tick of the kernel's
+    if (::poll(&polled, 1, 0) == 0) return EAGAIN;  // accept4 would report it a tick of the kernel's clock later
     Opened made{.endpoint = nullptr, .socket = UniqueFd(::accept4(fd, nullptr, nullptr, 0))};
     if (!made.socket.valid()) {
       if (errno == EINTR || errno == ECONNABORTED) continue;
@@ -75,9 +75,10 @@ int Endpoint::take_request(int fd, scif_portID& peer, Opened& accepted) {
     tune_socket(made.socket.get());
     made.endpoint = std::make_unique<Endpoint>(made.socket.get());
     const int error = answer(made, peer, deadline);
-    // Its descriptors did not fit into this process and are lost, or it is not waited for: the connector is refused.
+    // The peer's descriptors had no place in this process and are lost, or the wait was interrupted: refuse the
+    // connector.
     if (error == EMFILE || error == ENFILE || error == ENOMEM || error == EINTR) return error;
-    if (error != 0) continue;  // it went away, or is none of ours: on to the next
+    if (error != 0) continue;  // the connector is gone, or is no endpoint: take the next
     accepted = std::move(made);
     return 0;
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How two endpoints meet. On the rendezvous name's socket:
+// How two endpoints connect, over the socket of the rendezvous name:
 //
 //   connector                                           listener
 //     | -- hello, with the memory of its side ------------> |  at connect
@@ -18,7 +18,7 @@ struct Endpoint::Attempt {
   Peer peer;
   OwnHalf own;
   fabric::Deadline give_up;
-  bool may_wait = false;  ///< the program is told of the outcome at its next scif_connect
+  bool may_wait = false;  ///< non-blocking: the program gets the outcome from its next scif_connect
 };
 
 }  // namespace wherry::scif

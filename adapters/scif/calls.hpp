@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every function of the interface begins and ends with.
+// What all functions of the interface begin and end with.
 #pragma once
 
 #include <cerrno>
@@ -20,8 +20,8 @@ inline int failed(int error) {
   return -1;
 }
 
-/// `body` returns a result, or an errno value negated. No exception leaves a C function, success leaves errno alone,
-/// and the cancellation of its thread waits until it returns, as in the driver's calls.
+/// Runs `body`, which returns a result or a negative errno value. No exception leaves a C function, errno is kept on
+/// success, and cancellation of the thread waits until the call returns, as in the driver's calls.
 template <class Body>
 int guarded(Body&& body) noexcept {
   const NotCancelled here;
@@ -42,8 +42,8 @@ int guarded(Body&& body) noexcept {
 }
 
 /// Calls `body` with the endpoint that has the socket behind the descriptor, or fails with EBADF or ENOTTY. For
-/// descriptors that are not known, or no longer what they were: programs make and close some without telling the
-/// library.
+/// descriptors that are unknown or no longer what they were: programs make and close some without the library's
+/// knowledge.
 template <class Body>
 int with_endpoint_by_socket(scif_epd_t epd, Body&& body) {
   const Use endpoint = find_by_socket(epd);
@@ -62,8 +62,8 @@ int with_endpoint(scif_epd_t epd, Body&& body) noexcept {
   });
 }
 
-/// The same for calls that are to cost no system call: whether the descriptor still is the endpoint's is asked only
-/// when `body` fails, and it is to look for the end (EndpointWaiter::look_for_end).
+/// The same for calls that should make no system call. The descriptor is checked only if `body` fails. So `body` must
+/// look for the peer's end (EndpointWaiter::look_for_end).
 template <class Body>
 int with_endpoint_unasked(scif_epd_t epd, Body&& body) noexcept {
   if (has_duplicates()) return with_endpoint(epd, body);
@@ -87,29 +87,28 @@ bool is_writable(T* start, std::size_t count) {
   return count == 0 || memory::is_there(std::as_bytes(std::span(start, count)), memory::Access::write);
 }
 
-/// The link of a connected endpoint, for calls that reach the peer: -ENOTCONN and -ECONNRESET otherwise.
+/// Gets the link of a connected endpoint, for calls that reach the peer. Returns 0, -ENOTCONN or -ECONNRESET.
 inline int reachable(Endpoint& endpoint, scif_epd_t epd, Link*& link) {
   link = endpoint.link(epd);
   if (link == nullptr) return -ENOTCONN;
   return endpoint.waiter().ask_for_end(epd) ? -ECONNRESET : 0;
 }
 
-/// The same for with_endpoint_unasked: as it was a moment ago.
+/// The same for with_endpoint_unasked(). The peer's end may be noticed a moment late.
 inline int reachable_lately(Endpoint& endpoint, scif_epd_t epd, Link*& link) {
   link = endpoint.link(epd);
   if (link == nullptr) return -ENOTCONN;
   return endpoint.waiter().look_for_end(epd) ? -ECONNRESET : 0;
 }
 
-/// Ends a wait for the peer in window::Space: it is gone, or another thread closes this endpoint.
+/// Makes the condition that ends a wait in window::Space: the peer is gone, or another thread closes this endpoint.
 inline window::Space::GiveUp ended(Endpoint& endpoint, scif_epd_t epd) {
   return [&waiter = endpoint.waiter(), epd] { return waiter.sleepers().woken() || waiter.look_for_end(epd); };
 }
 inline int waited(int error) { return error == ECANCELED ? ECONNRESET : error; }
 
-/// What a call of window::Space that reaches the peer's windows comes to, given its errno value. A peer that closes has
-/// no windows any more once its socket is closed. Of one that is killed the memory goes first, and the descriptors a
-/// little later.
+/// Converts the errno value of a window::Space call that reaches the peer's windows to a result. A peer that closes has
+/// no windows once its socket is closed. If a peer is killed, its memory goes first and its descriptors a little later.
 inline int result_of(Endpoint& endpoint, scif_epd_t epd, int error) {
   constexpr int kDying = 1000;  // ms: the kernel frees the memory of a process before it closes its sockets
   const bool may_be_the_end = error == ENXIO || error == EFAULT;

@@ -23,7 +23,8 @@ bool send_fat_packet(int socket) {
   return ::send(socket, kNothing.data(), kNothing.size(), MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-/// Why no listener answers there. ECONNREFUSED: its programs may not be up yet, and it is one to try again.
+/// Returns why no listener answers at a node. ECONNREFUSED: its programs may not have started yet, so a retry may
+/// succeed.
 int refusal(std::uint16_t node) { return node < config::number(config::Key::nodes) ? ECONNREFUSED : ENODEV; }
 
 }  // namespace
@@ -57,7 +58,7 @@ int Endpoint::start(int fd, const scif_portID& to, bool may_wait) {
     if (port_ == 0) return ENOSPC;
     state_ = State::bound;
   }
-  // What may fail for want of descriptors comes first: a socket is connected only once.
+  // First what needs descriptors and may fail: a socket can be connected only once.
   std::unique_ptr<Attempt> attempt(new Attempt{.peer = {},
                                                .own = OwnHalf(offer()),
                                                .give_up = std::chrono::steady_clock::now() + kConnectTimeout,
@@ -91,7 +92,7 @@ int Endpoint::await_answer(int fd, std::unique_lock<std::mutex>& lock) {
   return outcome_ == 0 ? port_ : -outcome_;
 }
 
-/// Ends the attempt if the answer, or the end, or the time is there.
+/// Ends the attempt if it was answered, the peer is gone, or the time is over.
 int Endpoint::try_finish(int fd) {
   PeersHello hello;
   const int error = hello.receive(fd);
@@ -110,7 +111,7 @@ int Endpoint::try_finish(int fd) {
   return 0;
 }
 
-/// The endpoint is bound again and may try anew.
+/// Ends the attempt with an error. The endpoint is bound again, and may connect anew.
 int Endpoint::fail_attempt(int fd, int error) {
   attempt_.reset();
   outcome_ = error;
@@ -119,20 +120,19 @@ int Endpoint::fail_attempt(int fd, int error) {
   generation_ = kUsedUp;
   try {
     renew_socket(fd);
-  } catch (const Error&) {  // for want of a descriptor: the next use of the endpoint needs one
+  } catch (const Error&) {  // no descriptor is free: the next use of the endpoint needs one
   }
   return error;
 }
 
-/// For one that may be connected or bound. What a forked child did to the socket of an endpoint that it inherited would
-/// be done to its parent's.
+/// To be called before an endpoint is bound or connected. A forked child replaces an inherited socket, because its
+/// operations would change the parent's socket.
 void Endpoint::take_own_socket(int fd) {
   if (generation_ != fork_generation()) renew_socket(fd);
 }
 
-/// A socket that was connected once cannot be connected again: another takes its place under the same descriptors.
-/// If the port is taken in between, or the old socket is open in another process too, the endpoint's port is not its
-/// own alone.
+/// Replaces the socket under all of its descriptors, because a socket can be connected only once. If the port is taken
+/// in between, or another process has the old socket open as well, the endpoint shares its port.
 void Endpoint::renew_socket(int fd) {
   const UniqueFd fresh = make_socket();
   ::fcntl(fresh.get(), F_SETFL, ::fcntl(fd, F_GETFL));

@@ -16,7 +16,7 @@ scif_epd_t scif_open() {
     try {
       fabric::require_mapping("open an endpoint of SCIF");
     } catch (const Error& error) {
-      log::write(log::Level::error, error.what());  // the program learns a number only
+      log::write(log::Level::error, error.what());  // the program gets only the number
       throw;
     }
     return add(Endpoint::open());

@@ -49,7 +49,7 @@ int Endpoint::listen(int fd, int backlog) {
   if (state_ != State::bound) return -EISCONN;
   if (backlog <= 0) return -EINVAL;
   if (generation_ == kUsedUp) renew_socket(fd);
-  // The kernel admits one more than it is told.
+  // The kernel admits one more than its argument.
   if (::listen(fd, std::min(backlog, kLongestBacklog) - 1) != 0) return -errno;
   state_ = State::listening;
   return 0;

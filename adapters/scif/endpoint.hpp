@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One endpoint and its states. What returns an int returns a value >= 0, or an errno value negated.
+// One endpoint and its states. Functions that return an int return a value >= 0, or a negative errno value.
 //
 //   unbound --bind--> bound --listen--> listening
 //      |                | ^
@@ -33,16 +33,16 @@ struct Opened {
   UniqueFd socket;
 };
 
-/// Calls are given the descriptor, one of those of the socket, that their caller was given.
+/// Calls take the descriptor that the program passed, which is one of those of the socket.
 class Endpoint {
  public:
-  /// A new one. Throws Error.
+  /// Opens a new endpoint. Throws Error.
   static Opened open();
 
   explicit Endpoint(int fd);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
-  /// Leaves the descriptors alone.
+  /// Does not close the descriptors.
   ~Endpoint();
 
   int bind(int fd, std::uint16_t port);
@@ -50,40 +50,41 @@ class Endpoint {
   int connect(int fd, const scif_portID& to);
   int accept(int fd, scif_portID& peer, bool wait, Opened& accepted);
 
-  /// The link of a connected endpoint, also when the peer is gone. Null: it never was connected. Finishes a connection
-  /// attempt that was answered.
+  /// Returns the link of a connected endpoint, even if the peer is gone. Null if it was never connected. Completes a
+  /// connection attempt that was answered.
   Link* link(int fd) {
     if (state_.load(std::memory_order_acquire) == State::connected) return link_.get();  // SCIF-STATE
     return link_if_answered(fd);
   }
-  /// The same for callers that hold a lock of the entry: only if it is known already.
+  /// The same for callers that hold a lock of the entry. Does not complete an attempt.
   // SCIF-STATE acquire: the link is there.
   Link* known_link() { return state_.load(std::memory_order_acquire) == State::connected ? link_.get() : nullptr; }
   [[nodiscard]] EndpointWaiter& waiter() { return waiter_; }
   [[nodiscard]] EndpointEntry& entry() { return entry_; }
-  /// The descriptor that the peer is told of is no longer there, but this one is.
+  /// Tells the peer that the socket has this descriptor, in case the one that it knows was closed.
   void go_by(int fd) {
     if (Link* link = known_link(); link != nullptr) link->show(fd, waiter_.socket());
   }
 
-  /// The events of poll(2) that SCIF means, given what the kernel said of the descriptor. The program must be told.
+  /// Returns the events of poll(2) in SCIF's meaning, given the kernel's events of the descriptor. The caller must
+  /// report them to the program.
   short events(short asked, short kernel);
-  /// What to ask the kernel for.
+  /// Returns the events to ask the kernel for.
   short kernel_events(short asked);
 
-  /// Wakes every thread that sleeps in a call; later calls of them fail.
+  /// Wakes every thread that sleeps in a call. Calls fail from then on.
   void wake_all() { waiter_.sleepers().wake(); }
 
-  /// In a forked child: the calls that its parent's other threads were in do not go on here.
+  /// To be called in a forked child: forgets the calls of the parent's other threads, which do not exist here.
   void forget_parents();
 
-  // The table's (table.hpp): written under EndpointEntry::table.
+  // Belongs to the table (table.hpp). Written under EndpointEntry::table.
   std::atomic<std::uint32_t> users{0};
 
  private:
   struct Attempt;
 
-  static constexpr std::uint64_t kUsedUp = 0;  ///< no process's: the socket was connected, and another must replace it
+  static constexpr std::uint64_t kUsedUp = 0;  ///< of no process: the socket was connected once, and must be replaced
 
   Link* link_if_answered(int fd);
   int collect();
@@ -99,11 +100,11 @@ class Endpoint {
   EndpointEntry& entry_;
   EndpointWaiter waiter_;
   std::atomic<State> state_{State::unbound};
-  std::mutex mutex_;          ///< guards what follows; no call waits with it
+  std::mutex mutex_;          ///< guards the members below; not held while a call waits
   std::uint64_t generation_;  ///< of the process that made the socket, or kUsedUp
   std::uint16_t port_ = 0;
   std::unique_ptr<Attempt> attempt_;
-  int outcome_ = 0;  ///< of an attempt that the program has not asked for yet: an errno value
+  int outcome_ = 0;  ///< errno value of an attempt whose outcome the program has not asked for yet
   bool uncollected_ = false;
   std::unique_ptr<Link> link_;
 };

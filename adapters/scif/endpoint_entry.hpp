@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What guards an endpoint. The locks outlive it, as entries are used again and never destroyed. Holding one of them
-// keeps the endpoint from being taken out of the table, so a message that need not wait costs one locked instruction
-// (17 ns here, where a cache line from the other core takes 130) and not the six of a lookup, a use count and a mutex.
+// The locks of an endpoint. They outlive it, because entries are reused and never destroyed. A held lock keeps the
+// endpoint in the table. So a message that need not wait costs one locked instruction, not the six of a lookup, a use
+// count and a mutex. Here that is 17 ns, where a cache line from the other core takes 130.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace wherry::scif {
 
-/// Held for as long as a copy of a queue takes, seldom for a system call.
+/// A spinlock, held for the copy of a queue and seldom for a system call.
 class BriefLock {
  public:
   void lock() {
@@ -24,7 +24,7 @@ class BriefLock {
         arch::pause();
         continue;
       }
-      // Its holder does not run, or is in the kernel.
+      // The holder does not run, or is in the kernel.
       timespec a_while{.tv_sec = 0, .tv_nsec = 20'000};
       ::nanosleep(&a_while, nullptr);
     }
@@ -38,31 +38,32 @@ class BriefLock {
 
 class Endpoint;
 
-/// An endpoint's place in the table, under all of its descriptors. A line for each rate of use.
+/// An endpoint's entry in the table, shared by all of its descriptors. Members that are used at different rates have
+/// different cache lines.
 struct EndpointEntry {
-  alignas(64) BriefLock table;   ///< guards how many use the endpoint
+  alignas(64) BriefLock table;   ///< guards Endpoint::users
   Endpoint* endpoint = nullptr;  ///< written under all three locks, so read under any of them
   alignas(64) BriefLock sending;
   alignas(64) BriefLock receiving;
-  std::vector<int> descriptors;  ///< that are known to be the endpoint's; the table's
+  std::vector<int> descriptors;  ///< known descriptors of the endpoint; they belong to the table
 };
 
-/// The entry of the endpoint that a descriptor is known to be of. Null: none. Programs close descriptors
-/// behind the library's back, and numbers are used again: ask once more after locking something of the entry.
+/// Returns the entry of the endpoint that a descriptor is known to belong to, or null. Programs close descriptors
+/// without the library's knowledge, and numbers are reused: call this again after locking something of the entry.
 EndpointEntry* entry_of(int fd);
-/// For a new endpoint.
+/// Returns an entry for a new endpoint.
 EndpointEntry& take_entry();
 void give_back(EndpointEntry& entry) noexcept;
-/// The endpoint's socket is another one now. See EndpointWaiter::become.
+/// Notes that the endpoint has another socket now. See EndpointWaiter::become.
 void socket_changed(EndpointEntry& entry, std::uint64_t before, std::uint64_t now);
 
-/// A blocking caller has the turn from its first byte to its last, also while it waits and holds no lock. All of it is
-/// guarded by one BriefLock, and costs nothing more than that lock while the turn is free.
+/// Serializes blocking callers: one has the turn from its first byte to its last, even while it waits without the lock.
+/// One BriefLock guards all of it. A free turn costs no more than that lock.
 class Turn {
  public:
   class Mine {
    public:
-    /// @param lock  held; and again when this ends
+    /// @param lock  is held, and is held again when this ends
     Mine(Turn& turn, std::unique_lock<BriefLock>& lock) : turn_(turn), lock_(lock) {
       ++turn_.waiting_;
       while (turn_.taken_) turn_.free_.wait(lock_);
@@ -83,8 +84,8 @@ class Turn {
   };
 
   [[nodiscard]] bool taken() const { return taken_; }
-  /// In a forked child, which has no other thread: the turn is free. The condition variable is left as it was, as its
-  /// destructor would wait for the parent's threads.
+  /// To be called in a forked child, which has no other thread: frees the turn. The condition variable is not
+  /// destroyed, because its destructor would wait for the parent's threads.
   void forget_parents() { new (this) Turn; }
 
  private:

@@ -18,8 +18,8 @@
 namespace wherry::scif {
 namespace {
 
-/// Made when the thread first sleeps; a thread sleeps in one call at a time. That which a forked child inherited is its
-/// parent's.
+/// Returns the thread's bell, which is made when it first sleeps: a thread sleeps in one call at a time. A forked child
+/// makes another, because the inherited one is its parent's.
 fabric::EventBell& own_bell() {
   struct Own {
     Origin origin;
@@ -30,7 +30,8 @@ fabric::EventBell& own_bell() {
   return own->bell;
 }
 
-/// POLLHUP if the peer has ended, where the kernel refuses to poll: an end without packets before it shows in reading.
+/// Returns POLLHUP if the peer has ended. For use if the kernel refuses to poll: an end with no packets before it shows
+/// in reading.
 short end_by_reading(int fd, int timeout) {
   std::this_thread::sleep_for(std::chrono::milliseconds(timeout));
   std::byte next{};
@@ -73,7 +74,7 @@ int EndpointWaiter::sleep(int fd, short events, fabric::Deadline deadline) {
   if (sleepers_.woken()) return ECANCELED;
   if ((polled[0].revents & POLLNVAL) != 0) return EBADF;
   told(fd, polled[0].revents);
-  // Where the kernel refuses to poll everything is claimed, the bell too, but no end.
+  // If the kernel refuses to poll, all requested events are reported, the bell's too, but never a hang-up.
   if (polled[1].revents != 0) ask_for_end(fd);
   return 0;
 }
@@ -86,7 +87,7 @@ bool EndpointWaiter::look_for_end(int fd) {
 bool EndpointWaiter::ends_within(int fd, int timeout) {
   pollfd polled{fd, 0, 0};
   if (::poll(&polled, 1, timeout) < 0 && errno != EINTR) polled.revents = end_by_reading(fd, timeout);
-  if (!is(fd)) return true;  // the call fails; the endpoint goes on, should another descriptor be its socket
+  if (!is(fd)) return true;  // the call fails; the endpoint remains usable by another descriptor of its socket
   told(fd, polled.revents);
   return gone();
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting on an endpoint's socket: sleeping, being woken by a close in another thread, and the news that the peer is
-// gone. Several descriptors may be this socket (dup); each call uses the one that it was given, which
-// its program has open, and no other.
+// Waits on an endpoint's socket: sleeps, wakes up if another thread closes the endpoint, and detects the peer's end.
+// The socket may have several descriptors (dup). Each call uses only the one that it was given, which the program has
+// open.
 #pragma once
 
 #include <poll.h>
@@ -23,7 +23,7 @@ namespace wherry::scif {
 /// Wakes the threads that sleep in calls on an endpoint which another thread closes.
 class Sleepers {
  public:
-  /// While it exists, the calling thread's bell is rung by wake().
+  /// While it exists, wake() rings the calling thread's bell.
   class Here {
    public:
     explicit Here(Sleepers& all);
@@ -40,8 +40,8 @@ class Sleepers {
 
   void wake();
   [[nodiscard]] bool woken() const { return woken_.load(std::memory_order_acquire); }  // SCIF-WOKEN
-  /// In a forked child, which has no other thread: nothing sleeps. A lock that is held, and a list that is being
-  /// changed, are left as they were.
+  /// To be called in a forked child, which has no other thread. A lock that is held, and a list that is being changed,
+  /// are replaced without being destroyed.
   void forget_parents();
 
  private:
@@ -50,8 +50,8 @@ class Sleepers {
   std::atomic<bool> woken_{false};
 };
 
-/// Looks until `ready()` as long as the budget says. The first looks are free: a peer that answers at once is met
-/// before the clock, 50 ns, is asked for the first time.
+/// Polls `ready()` for as long as the spin budget allows. The first polls do not read the clock, which takes 50 ns: a
+/// peer that answers at once is noticed before that.
 template <class Ready>
 bool look(stream::SpinBudget& budget, Ready&& ready, fabric::Deadline deadline = {}) {
   constexpr int kFree = 32;
@@ -64,31 +64,31 @@ bool look(stream::SpinBudget& budget, Ready&& ready, fabric::Deadline deadline =
 
 class EndpointWaiter {
  public:
-  /// @param socket  what inode_of() says of its descriptors
+  /// @param socket  inode_of() of its descriptors
   explicit EndpointWaiter(std::uint64_t socket) : socket_(socket) {}
 
   [[nodiscard]] std::uint64_t socket() const { return socket_.load(std::memory_order_relaxed); }
-  /// Another socket has taken the place of the one before, under the same descriptors.
+  /// Notes that another socket has replaced this one under the same descriptors.
   void become(std::uint64_t socket) { socket_.store(socket, std::memory_order_relaxed); }
-  /// Whether `fd` is a descriptor of the socket: programs close(2) them behind the library's back. Asks the kernel.
+  /// Whether `fd` is a descriptor of the socket: the program may have closed it with close(2). Asks the kernel.
   [[nodiscard]] bool is(int fd) const;
   [[nodiscard]] Sleepers& sleepers() { return sleepers_; }
 
-  /// Sleeps until one of `events` or a hang-up shows on the descriptor. Returns 0, or EINTR after a signal, ECANCELED
-  /// when the endpoint is being closed, ETIMEDOUT, or EBADF if `fd` is not the socket. Learns of hang-ups.
+  /// Sleeps until one of `events` or a hang-up occurs on the descriptor. Returns 0, EINTR after a signal, ECANCELED if
+  /// the endpoint is being closed, ETIMEDOUT, or EBADF if `fd` is not the socket. Records hang-ups.
   int sleep(int fd, short events, fabric::Deadline deadline);
 
-  /// Whether the peer closed or died, as far as is known. What it sent before is visible then.
+  /// Whether the peer is known to have closed or died. If so, everything that it sent before is visible.
   [[nodiscard]] bool gone() const { return gone_.load(std::memory_order_acquire); }  // SCIF-GONE
-  /// The same, or whether `fd` is not the socket: asks the kernel unless that was done a moment ago, as calls that spin
-  /// on it would feel it.
+  /// The same, or whether `fd` is not the socket. Asks the kernel unless that was done within the last kMoment, because
+  /// callers spin on it.
   bool look_for_end(int fd);
   /// The same, asking the kernel now.
   bool ask_for_end(int fd) { return ends_within(fd, 0); }
-  /// The same, waiting for it so many milliseconds.
+  /// The same, after waiting for the end for up to `timeout` milliseconds.
   bool ends_within(int fd, int timeout);
-  /// For a poll(2) of several lines at once: whether `moments` have passed since the last look at this one, and what it
-  /// said now of `fd`, which may be another file's number by now.
+  /// For one poll(2) of several endpoints: whether `moments` times kMoment have passed since the kernel was last asked
+  /// about this one. told() records its answer for `fd`, which may be another file's number by now.
   [[nodiscard]] bool is_due(std::size_t moments) const {
     return !gone() && arch::ticks() - asked_.load(std::memory_order_relaxed) >= moments * kMoment;
   }
@@ -101,7 +101,7 @@ class EndpointWaiter {
   std::atomic<std::uint64_t> socket_;
   Sleepers sleepers_;
   std::atomic<bool> gone_{false};
-  std::atomic<std::uint64_t> asked_{0};  ///< when, in ticks
+  std::atomic<std::uint64_t> asked_{0};  ///< when the kernel was last asked, in ticks
 };
 
 }  // namespace wherry::scif

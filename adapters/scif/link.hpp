@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a connected endpoint has: memory that both sides share, and in it the two queues and the tables of windows.
+// The shared memory of a connected endpoint, with the two queues and the tables of windows.
 #pragma once
 
 #include <memory>
@@ -14,16 +14,16 @@
 
 namespace wherry::scif {
 
-/// What each side of a connection brings.
+/// What each side brings into a connection.
 fabric::Offer offer();
-/// Whether the peer's greeting and its segment are those of such a connection.
+/// Whether the peer's greeting and segment are those of a SCIF connection.
 bool fits(const fabric::Greeting& greeting, std::size_t segment_bytes);
 
 struct Link {
   Link(EndpointEntry& entry, EndpointWaiter& waiter, int fd, std::unique_ptr<fabric::Connection> joined);
 
-  /// Tells the peer where this side's socket is to be found: see own_packet.hpp. It looks for it in the process that
-  /// made the connection: what a forked child's numbers are is nothing to it.
+  /// Tells the peer which descriptor and inode this side's socket has: see own_packet.hpp. A forked child tells
+  /// nothing, because the peer looks in the process that made the connection.
   void show(int fd, std::uint64_t inode);
 
   std::unique_ptr<fabric::Connection> connection;

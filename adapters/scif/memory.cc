@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions on registered memory: arguments and states as SCIF has them; the work is done by window::Space.
+// The functions on registered memory. They check arguments and states as SCIF does; window::Space does the work.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ using namespace wherry::scif;
 
 namespace {
 
-/// At least one of the two, and nothing else.
+/// Whether the flags are one or both of the two, and nothing else.
 bool is_protection(int flags) { return flags != 0 && (flags & ~(SCIF_PROT_READ | SCIF_PROT_WRITE)) == 0; }
 
 bool whole_pages(std::uint64_t value) {
@@ -23,15 +23,15 @@ bool whole_pages(std::uint64_t value) {
   return value % page == 0;
 }
 
-/// [offset, offset + bytes) does not wrap around, and is of whole pages.
+/// Whether [offset, offset + bytes) consists of whole pages and does not wrap around.
 bool is_page_range(off_t offset, std::size_t bytes) {
   constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<off_t>::max());
   return offset >= 0 && bytes != 0 && whole_pages(static_cast<std::uint64_t>(offset)) && whole_pages(bytes) &&
          bytes <= kMost - static_cast<std::uint64_t>(offset);
 }
 
-/// The driver makes every window writable if the memory is, as it pins its pages for writing if it can. Returns an
-/// errno value.
+/// Makes the window writable if the memory is. The driver does so, because it pins pages for writing if it can. Returns
+/// an errno value.
 int upgrade(std::span<std::byte> memory, int& protection) {
   if (memory::is_there(memory, memory::Access::write)) {
     protection |= SCIF_PROT_WRITE;
@@ -41,7 +41,7 @@ int upgrade(std::span<std::byte> memory, int& protection) {
   return 0;
 }
 
-/// For functions that return no int: body(endpoint, link, result) returns 0 or an errno value negated.
+/// For functions with another result than a status: body(endpoint, link, result) returns 0 or a negative errno value.
 template <class Result, class Body>
 Result on_link(scif_epd_t epd, Result failure, Body&& body) noexcept {
   Result result = failure;
@@ -78,7 +78,7 @@ int scif_unregister(scif_epd_t epd, off_t offset, size_t len) {
     if (!is_page_range(offset, len)) return -EINVAL;
     const int error = link.space.unregister(static_cast<std::uint64_t>(offset), len);
     result = 0;
-    return error == ENXIO ? 0 : -error;  // nothing there is no error for the driver
+    return error == ENXIO ? 0 : -error;  // the driver does not report an unregistered range
   });
 }
 

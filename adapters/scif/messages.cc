@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that move messages. They do not ask the kernel about the descriptor each time: that a program closed it
-// with close(2) is noticed when they look for the peer's end.
+// scif_send and scif_recv. They do not ask the kernel about the descriptor each time. If the program has closed it with
+// close(2), they notice that when they look for the peer's end.
 #include <algorithm>
 #include <cstddef>
 #include <span>
@@ -16,7 +16,7 @@ namespace {
 constexpr int kBlock = SCIF_SEND_BLOCK;
 static_assert(SCIF_RECV_BLOCK == kBlock);
 
-/// What both directions check. Returns 1 to go on, else the result.
+/// Checks the arguments of both directions. Returns 1 to go on, else the result.
 int check(const void* message, int bytes, int flags) {
   if (bytes == 0) return 0;
   if (bytes < 0 || (flags != 0 && (flags & kBlock) == 0)) return -EINVAL;
@@ -26,8 +26,8 @@ int check(const void* message, int bytes, int flags) {
 /// A short count is a result, not an error.
 int result_of(const Moved& moved) { return moved.bytes != 0 ? static_cast<int>(moved.bytes) : -moved.error; }
 
-/// Most messages need no waiting: a lock of the entry is all that they take. `move` returns whether that did it. Leaves
-/// errno alone.
+/// Fast path: most messages need not wait, and take only one lock of the entry. `move` returns whether that was enough.
+/// Keeps errno.
 template <class Move>
 bool at_once(scif_epd_t epd, BriefLock EndpointEntry::* direction, Move&& move) {
   EndpointEntry* entry = entry_of(epd);

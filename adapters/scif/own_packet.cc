@@ -11,13 +11,14 @@
 namespace wherry::scif {
 namespace {
 
-/// While it exists the peer's death does not show on this side's socket: for a few microseconds only.
+/// Borrows the peer's socket. As long as the copy exists, a few microseconds, the peer's death does not show on this
+/// side's socket.
 UniqueFd borrow(fabric::Connection& connection, const layout::ScifSocket& shown) {
-  // SCIF-SOCKET acquire: the number; pairs with the release in Link::Link.
+  // SCIF-SOCKET acquire: the number; pairs with the release in Link::show.
   const std::uint64_t inode = shown.inode.load(std::memory_order_acquire);
   if (inode == 0) return {};
   const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, connection.peer().pid, 0)));
-  // Asked for after the process was opened: numbers are used again.
+  // Checked after the process was opened, because process numbers are reused.
   fabric::PrivateMemory* const memory = connection.private_memory();
   if (!process.valid() || memory == nullptr || !memory->recognise()) return {};
   const auto number = static_cast<int>(shown.descriptor.load(std::memory_order_relaxed));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A packet on this side's own socket, so that poll(2) shows it readable. Only the peer's socket can send one; it is
-// borrowed from the peer's process for a moment (pidfd_getfd), where the kernel lets processes of one user do that:
-// where it lets them read each other's memory, and on Linux 5.6 or newer.
+// Puts a packet on this side's own socket, so that poll(2) reports it readable. Only the peer's socket can send such a
+// packet. It is borrowed from the peer's process for a moment (pidfd_getfd). That needs Linux 5.6 or newer, and a
+// kernel that lets processes of one user read each other's memory.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,18 @@
 
 namespace wherry::scif {
 
-/// What such a packet contains; the peer's contain 0.
+/// Content of such a packet; the peer's own packets contain 0.
 inline constexpr std::byte kOwnPacket{1};
 
 class PeersSocket {
  public:
-  /// @param shown  what the peer tells of its socket, in this side's memory
+  /// @param shown  descriptor and inode that the peer has told, in this side's memory
   PeersSocket(fabric::Connection& connection, const layout::ScifSocket& shown)
       : connection_(connection), shown_(shown) {}
 
-  /// Whether it can be borrowed. A few system calls.
+  /// Whether the peer's socket can be borrowed. Takes a few system calls.
   [[nodiscard]] bool can_be_borrowed() const;
-  /// False: the peer is gone, or the kernel refuses.
+  /// Returns false if the peer is gone or the kernel refuses.
   [[nodiscard]] bool send_own_packet() const;
 
  private:

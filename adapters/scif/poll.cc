@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scif_poll: looks at the queues themselves, and sleeps in poll(2) on the same descriptors.
+// scif_poll: polls the queues in memory, then sleeps in poll(2) on the same descriptors.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -22,24 +22,24 @@ namespace {
 /// A number that no descriptor has: poll(2) answers POLLNVAL.
 constexpr int kNothing = std::numeric_limits<int>::max();
 
-constexpr std::size_t kMostSpun = 64;  ///< entries that are looked at before sleeping
-constexpr std::size_t kFew = 4;        ///< entries that need no memory from the heap
+constexpr std::size_t kMostSpun = 64;  ///< most entries that are polled before sleeping
+constexpr std::size_t kFew = 4;        ///< most entries that need no memory from the heap
 constexpr std::size_t kEntriesPerMoment = 8;
 constexpr short kIn = POLLIN | POLLRDNORM;
 constexpr short kOut = POLLOUT | POLLWRNORM;
 
 struct Entry {
   scif_pollepd* asked = nullptr;
-  Use endpoint;          ///< empty: asked for as poll(2) does
+  Use endpoint;          ///< empty: the kernel's events are reported
   Link* link = nullptr;  ///< of a connected endpoint
-  bool quiet = false;    ///< unquieten() is owed
-  bool closed = false;   ///< by another thread, meanwhile
+  bool quiet = false;    ///< unquieten() must follow
+  bool closed = false;   ///< another thread has closed it meanwhile
 };
 
 class Polling {
  public:
   explicit Polling(std::span<scif_pollepd> asked);
-  /// Number of entries with events, 0 after the deadline, or an errno value negated.
+  /// Returns the number of entries with events, 0 after the deadline, or a negative errno value.
   int run(fabric::Deadline deadline);
 
  private:
@@ -83,8 +83,8 @@ int Polling::look(bool kernel_asked) {
   return ready;
 }
 
-/// Whether all are connected and their peers there. One system call for all of them, at most every so often, the longer
-/// the more there are.
+/// Whether all entries are connected and their peers alive. Makes one system call for all of them, and the more
+/// entries, the less often.
 bool Polling::all_alive() {
   const auto is_alive = [](const Entry& entry) { return entry.link != nullptr && !entry.endpoint->waiter().gone(); };
   if (!std::all_of(entries_.begin(), entries_.end(), is_alive)) return false;
@@ -93,7 +93,7 @@ bool Polling::all_alive() {
   if (std::none_of(entries_.begin(), entries_.end(), is_due)) return true;
   polled_.assign(entries_.size(), {});
   for (std::size_t i = 0; i < entries_.size(); ++i) polled_[i].fd = entries_[i].asked->epd;
-  if (::poll(polled_.data(), polled_.size(), 0) < 0) return false;  // sleep() says why
+  if (::poll(polled_.data(), polled_.size(), 0) < 0) return false;  // sleep() reports the error
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     entries_[i].endpoint->waiter().told(entries_[i].asked->epd, polled_[i].revents);
   }
@@ -102,7 +102,7 @@ bool Polling::all_alive() {
          std::all_of(entries_.begin(), entries_.end(), is_alive);
 }
 
-/// Looking pays where bytes are all that is waited for: another event would be found late.
+/// Spinning pays only if all entries wait for bytes: other events would be found late.
 bool Polling::may_spin() const {
   return entries_.size() <= kMostSpun && std::all_of(entries_.begin(), entries_.end(), [](const Entry& entry) {
            return (entry.asked->events & kIn) != 0 && (entry.asked->events & kOut) == 0;
@@ -124,7 +124,8 @@ bool Polling::spin(fabric::Deadline deadline) {
   return came;
 }
 
-/// Another thread closes them and waits until they are not used: the kernel is asked what their numbers are.
+/// Drops endpoints that another thread is closing: it waits until they are unused. The next poll(2) then gets a number
+/// that no descriptor has.
 void Polling::forget_closing() {
   for (Entry& entry : entries_) {
     if (!entry.endpoint || !entry.endpoint->waiter().sleepers().woken()) continue;
@@ -134,7 +135,7 @@ void Polling::forget_closing() {
   }
 }
 
-/// What to ask the kernel; from here on packets are what tells.
+/// Prepares what to ask the kernel. From here on packets announce bytes and space.
 void Polling::prepare_sleep() {
   polled_.assign(entries_.size() + 1, {});
   for (std::size_t i = 0; i < entries_.size(); ++i) {
@@ -152,7 +153,7 @@ int Polling::sleep(fabric::Deadline deadline) {
   std::vector<Sleepers::Here> here;
   here.reserve(entries_.size());
   for (Entry& entry : entries_) {
-    // The program may have closed it behind the library's back.
+    // The program may have closed the descriptor with close(2).
     if (entry.endpoint && !entry.endpoint->waiter().is(entry.asked->epd)) entry.endpoint = Use();
     if (entry.endpoint) here.emplace_back(entry.endpoint->waiter().sleepers());
   }
@@ -161,7 +162,7 @@ int Polling::sleep(fabric::Deadline deadline) {
   for (const Entry& entry : entries_) {
     if (!entry.endpoint) continue;
     if (entry.endpoint->waiter().sleepers().woken()) sleeps = false;
-    // Bytes of which the socket may say nothing.
+    // There may be bytes without a packet.
     if (entry.link != nullptr && (entry.asked->events & kIn) != 0 && entry.link->receive_queue.stirs()) sleeps = false;
   }
   polled_.back() = {here.empty() ? -1 : here.front().descriptor(), POLLIN, 0};

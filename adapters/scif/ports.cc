@@ -13,8 +13,8 @@
 namespace wherry::scif {
 
 int bind_port(int socket, std::uint16_t node, std::uint16_t port) {
-  // The name of a closed listener is free, but not the port while sockets that it accepted live. The name is
-  // bound last of all, so nothing can be accepted on it between the look and the bind.
+  // A closed listener's name is free, but its port is not while sockets that it accepted live. The name is bound last
+  // of all, so no connection can be accepted on it between this check and the bind.
   if (named_sockets(node).ports.contains(port)) return EINVAL;
   return bind_to(socket, node, port) ? 0 : EINVAL;
 }
@@ -22,7 +22,7 @@ int bind_port(int socket, std::uint16_t node, std::uint16_t port) {
 std::uint16_t bind_any_port(int socket, std::uint16_t node) {
   constexpr std::uint32_t kCount = UINT16_MAX - kFirstAutomaticPort + 1;
   const auto taken = named_sockets(node).ports;
-  // Each process begins elsewhere, so that a port just freed is not the next one to be handed out.
+  // Each process begins at another port, so that a port that was just freed is not the next to be used.
   static std::uint32_t next = static_cast<std::uint32_t>(::getpid()) * 37U;
   for (std::uint32_t tries = 0; tries < kCount; ++tries) {
     const auto port =

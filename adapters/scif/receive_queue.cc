@@ -16,11 +16,11 @@
 namespace wherry::scif {
 namespace {
 
-/// A sender in the middle of sending a packet is waited for so long; then the next call will take it.
+/// Time to wait for a sender that is about to send a packet. After that, the next call takes the packet.
 constexpr std::chrono::milliseconds kPacketTimeout{2};
-/// More packets than a sender that keeps the rules ever has on the way.
+/// More packets than a correct sender ever has under way.
 constexpr std::uint64_t kMostPackets = 64;
-/// Looks at a quiet endpoint, while others had something.
+/// After more polls than this that found nothing in an endpoint, its program loses the habit.
 constexpr int kMostInVain = 8;
 
 }  // namespace
@@ -40,7 +40,7 @@ ReceiveQueue::ReceiveQueue(EndpointWaiter& waiter, BriefLock& lock, fabric::Conn
 bool ReceiveQueue::receive_at_once(int fd, std::span<std::byte> buffer, bool block, Moved& moved) {
   if (block && turn_.taken()) return false;
   if (block && consumer_.fill() < buffer.size()) {
-    // The sender, which answers what this program sent a moment ago, hears of it as soon as may be.
+    // Announced as early as possible: the sender may be about to answer what this program sent a moment ago.
     expect(buffer.size());
     return false;
   }
@@ -60,7 +60,7 @@ Moved ReceiveQueue::receive(int fd, std::span<std::byte> buffer, bool block) {
   for (bool ended = false;;) {
     moved.bytes += pull(fd, buffer.subspan(moved.bytes));
     if (moved.bytes == buffer.size()) break;
-    // What the peer sent before its end was visible when the end was: the queue has been looked at since.
+    // Everything that the peer sent before its end was visible with the end, and the queue was read after that.
     if (ended) moved.error = ECONNRESET;
     if (ended || (moved.bytes != 0 && !block)) break;
     // A blocking call learns of the end when it sleeps.
@@ -75,8 +75,8 @@ Moved ReceiveQueue::receive(int fd, std::span<std::byte> buffer, bool block) {
   return moved;
 }
 
-/// A call that does not wait takes what is there, and needs no more of its buffer than that: at most the first page, if
-/// not all of it can be written.
+/// A non-blocking call takes what is there, and needs only that much of its buffer. If not all of the buffer can be
+/// written, it is cut after its first page.
 std::span<std::byte> ReceiveQueue::writable_part(std::span<std::byte> buffer) {
   if (pages_.are_there(buffer)) return buffer;
   static const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
@@ -86,7 +86,7 @@ std::span<std::byte> ReceiveQueue::writable_part(std::span<std::byte> buffer) {
 
 std::size_t ReceiveQueue::pull(int fd, std::span<std::byte> buffer) {
   std::size_t count = 0;
-  // Twice, because a look at what is known already need not be a look at all that is there.
+  // Two passes: the first may stop at the bytes that are known already.
   for (int pass = 0; pass < 2 && count < buffer.size(); ++pass) count += consumer_.copy_out(buffer.subspan(count));
   if (count != 0) {
     consumer_.return_credit();
@@ -98,7 +98,7 @@ std::size_t ReceiveQueue::pull(int fd, std::span<std::byte> buffer) {
   return count;
 }
 
-/// Before a call that received returns.
+/// To be called before a call that received returns: updates the habit.
 void ReceiveQueue::note(std::size_t received) {
   if (received == 0) return;
   const bool all = consumer_.known_fill() == 0;
@@ -111,7 +111,7 @@ void ReceiveQueue::note(std::size_t received) {
   untold_ = false;
 }
 
-/// A packet, if bytes are there without one.
+/// Puts a packet on the own socket if bytes are there without one.
 void ReceiveQueue::show_bytes() {
   if (!untold_) return;
   untold_ = false;
@@ -132,14 +132,14 @@ bool ReceiveQueue::take_packet(int fd) {
   return true;
 }
 
-/// There is space now: takes the packet away that says that there is none, if the sender announced one.
+/// To be called when there is space again: takes the packet that marks the queue as full, if the sender announced one.
 void ReceiveQueue::take_full_packet(int fd) {
   // SCIF-FULL acquire: pairs with the release in SendQueue::say_full.
   const std::uint64_t full = heard_.full.load(std::memory_order_acquire);
   if (static_cast<std::int64_t>(full - taken_) <= 0) return;
   const auto give_up = std::chrono::steady_clock::now() + kPacketTimeout;
-  // Until the sender has sent it or called it off, nothing may be taken: if it is called off, what is on the socket is
-  // all that tells poll(2) of the bytes that are left, and the next packet to come may tell of more.
+  // Takes nothing until the sender has sent that packet or called it off. If it is called off, only the packets on the
+  // socket tell poll(2) of the bytes that are left, and the next packet may announce more.
   while (heard_.full_sent.load(std::memory_order_acquire) != full) {              // SCIF-FULL-SENT
     const bool called_off = heard_.full.load(std::memory_order_acquire) != full;  // SCIF-FULL
     if (called_off || waiter_.ask_for_end(fd) || std::chrono::steady_clock::now() > give_up) return;
@@ -171,17 +171,17 @@ void ReceiveQueue::settle(int fd) {
     take_packets(fd, packets);
     while (own_packets_ != 0 && take_packet(fd)) continue;
   } else if (packets - taken_ > 1) {
-    take_packets(fd, packets - 1);  // one is enough to say that something is there
+    take_packets(fd, packets - 1);  // one is enough to make the socket readable
   }
 }
 
-/// The sender need not send a packet for the next so many bytes: they are waited for.
+/// Tells the sender that the next `bytes` bytes need no packet, because they are waited for.
 void ReceiveQueue::expect(std::size_t bytes) {
   wants_.quiet.store(consumer_.head() + bytes, std::memory_order_relaxed);
   arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in SendQueue::tell
 }
 
-/// Every write needs a packet.
+/// Tells the sender that every write needs a packet.
 void ReceiveQueue::expect_packets() {
   polled_ = consumer_.head();
   wants_.polled.store(polled_, std::memory_order_relaxed);
@@ -233,7 +233,7 @@ bool ReceiveQueue::report() {
 bool ReceiveQueue::quieten() {
   if (habit_.load(std::memory_order_relaxed) < kHabit) return false;
   const std::lock_guard lock(lock_);
-  // A sleeping thread is woken by packets only, and each write may be the one that it sleeps for.
+  // Only packets wake a sleeping thread, and each write may be the one that it waits for.
   if (habit_.load(std::memory_order_relaxed) < kHabit || !habit_counts_ || asleep_ != 0 ||
       generation_ != fork_generation())
     return false;
@@ -248,7 +248,7 @@ void ReceiveQueue::unquieten() {
   const std::lock_guard lock(lock_);
   if (consumer_.head() >= polled_) return;
   expect_packets();
-  // One of many that is idle need not be spoken to each time.
+  // An idle endpoint among many is then not quietened each time.
   if (++in_vain_ > kMostInVain) habit_.store(0, std::memory_order_relaxed);
 }
 

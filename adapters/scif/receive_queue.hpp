@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The receiving half of a connected endpoint; send_queue.hpp says what the packets on the socket are for.
+// The receiving half of a connected endpoint. send_queue.hpp says what the packets on the socket are for.
 //
-// Whenever the program is outside of the library one of two things holds, so that poll(2) is right: all bytes are read
-// and the sender has a request that it has not answered; or a packet is on the socket, or about to be. So packets are
-// taken away only after a new request was made and nothing was there after that.
+// Whenever the program is outside the library one of two conditions holds, so that poll(2) is right. Either all bytes
+// are read, and the sender has a request that it has not answered; or a packet is on the socket, or about to be. So
+// packets are taken off only after a new request was made and the queue was still empty.
 //
-// One exception makes scif_poll as fast as scif_recv. A program that keeps the habit, each scif_poll that reported
-// bytes followed by a scif_recv that took all of them, kHabit times in a row, gets the next write without a packet
-// while it looks in scif_poll (`polled`). Between that scif_poll's return and the next call the socket then shows
-// nothing. A call that breaks the habit puts a packet there itself (own_packet.hpp) before it returns; where that is
-// not possible, there is no exception.
+// One exception makes scif_poll as fast as scif_recv. A program has the habit if each scif_poll that reported bytes was
+// followed by a scif_recv that took all of them, kHabit times in a row. While such a program polls in scif_poll, the
+// next write needs no packet (`polled`). Between that scif_poll's return and the next call the socket then shows
+// nothing. A call that breaks the habit puts a packet there itself (own_packet.hpp) before it returns. If that is not
+// possible, there is no exception.
 #pragma once
 
 #include <atomic>
@@ -33,38 +33,40 @@ class ReceiveQueue {
  public:
   static constexpr int kHabit = 16;
 
-  /// @param lock   the entry's for receiving
+  /// @param lock   the entry's lock for receiving
   /// @param own    this side's page, and the queue behind it
-  /// @param peer   the peer's
+  /// @param peer   the peer's page
   ReceiveQueue(EndpointWaiter& waiter, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own,
                layout::ScifPage& peer, std::byte* queue);
 
   /// @param fd  here and below: a descriptor of the socket
   Moved receive(int fd, std::span<std::byte> buffer, bool block);
-  /// Does the same if something is there and that is enough; else receive() must follow. To be called with the lock
-  /// held.
+  /// Does the same without waiting if enough bytes are there. If it returns false, receive() must follow. The caller
+  /// holds the lock.
   bool receive_at_once(int fd, std::span<std::byte> buffer, bool block, Moved& moved);
 
-  /// Whether bytes may have come since the queue was last found empty: costs a look at one word.
+  /// Whether bytes may have arrived since the queue was last found empty. Reads one word.
   [[nodiscard]] bool stirs() const {
     const std::uint64_t seen = seen_.load(std::memory_order_relaxed);
-    // The two lines, of the bytes and of the tail, then come at once: see Consumer::refresh.
+    // The cache lines of the bytes and of the tail are then fetched at the same time: see Consumer::refresh.
     arch::prefetch(queue_ + seen % layout::kScifQueueBytes);
     return heard_.tail.load(std::memory_order_relaxed) != seen;
   }
 
   // For scif_poll.
-  /// Whether something is there, which the program is told then.
+  /// Returns whether bytes are there. If so, the caller reports that to the program.
   bool report();
-  /// Before looking: the next write needs no packet, if the program keeps the habit. True: unquieten() must follow.
+  /// To be called before polling: the next write needs no packet, if the program has the habit. If it returns true,
+  /// unquieten() must follow unless bytes come.
   bool quieten();
-  /// After looking in vain. What comes now is either seen by report() afterwards or has a packet.
+  /// To be called if polling found nothing. Bytes that come now are seen by a later report(), or have a packet.
   void unquieten();
-  /// Makes the socket unreadable if nothing is there. To be called before a thread sleeps on it; wake_up() must follow.
+  /// Makes the socket unreadable if the queue is empty. To be called before a thread sleeps on it; wake_up() must
+  /// follow.
   void fall_asleep(int fd);
   void wake_up();
 
-  /// In a forked child, as Turn has it.
+  /// To be called in a forked child: see Turn.
   void forget_parents();
 
  private:
@@ -86,20 +88,20 @@ class ReceiveQueue {
   layout::ScifLeaving& told_;
   layout::ScifWanting& wants_;
   const PeersSocket peers_socket_;
-  BriefLock& lock_;  ///< guards what follows
+  BriefLock& lock_;  ///< guards the members below
   Turn turn_;
   SeenPages pages_{memory::Access::write};
   ring::Consumer consumer_;
   std::atomic<std::uint64_t> seen_{0};  ///< the tail when the queue was last found empty
   std::uint64_t request_ = 0;
-  std::uint64_t taken_ = 0;        ///< packets of the peer's
-  std::uint64_t own_packets_ = 0;  ///< on the socket
+  std::uint64_t taken_ = 0;        ///< packets of the peer that were taken off the socket
+  std::uint64_t own_packets_ = 0;  ///< own packets on the socket
   std::uint64_t polled_ = 0;
   const std::uint64_t generation_;  ///< of the process that made the connection: a forked child borrows nothing
   std::atomic<int> habit_{0};       ///< also read without the lock
   int in_vain_ = 0;
   bool habit_counts_ = true;   ///< own packets are possible, as far as is known
-  bool reported_ = false;      ///< by a scif_poll, and nothing received since
+  bool reported_ = false;      ///< a scif_poll has reported bytes, and nothing was received since
   bool untold_ = false;        ///< bytes may be there without a packet
   int asleep_ = 0;             ///< threads that only a packet wakes
   stream::SpinBudget budget_;  ///< guarded by the turn

@@ -27,7 +27,7 @@ struct OwnHalf::Side : shm::OwnSide {
 
 namespace {
 
-/// The name of every port of this user's in this job up to the node: "wherry/USER/JOB/".
+/// The common beginning of the names of this user's ports in this job: "wherry/USER/JOB/".
 std::string common_name() {
   const shm::SocketName name = shm::socket_name(0, 0);
   const std::string whole(name.address.sun_path + 1, name.length - offsetof(sockaddr_un, sun_path) - 1);

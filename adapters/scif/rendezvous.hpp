@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// How endpoints meet, as far as the fabric has a say in it: what ports are called and which are in use, which process
-// is at the other end, and the two hellos that make a connection of a socket (attempt.hpp has the order). This is the
-// one place of the adapter that knows which fabric that is; another fabric goes here.
+// The part of connecting that depends on the fabric: names of ports and which are in use, the process at the other end,
+// and the two hellos that make a socket a connection (attempt.hpp has their order). No other file of the adapter
+// depends on the fabric; support for another one goes here.
 //
-// A socket stays the endpoint's: the connection neither closes it nor learns from it of the peer's end. All calls from
-// any thread; none blocks.
+// The socket remains the endpoint's: the connection neither closes it nor learns of the peer's end from it. All calls
+// from any thread; none blocks.
 #pragma once
 
 #include <cstdint>
@@ -24,29 +24,29 @@ struct Named {
 };
 Named named_sockets(std::uint16_t node);
 
-/// Binds `socket` to the name of a port. False: another socket has it.
+/// Binds `socket` to the name of a port. Returns false if another socket has it.
 bool bind_to(int socket, std::uint16_t node, std::uint16_t port);
 
-/// Connects `socket` to the listener of a port. False: there is none, or its backlog is full.
+/// Connects `socket` to the listener of a port. Returns false if there is none, or its backlog is full.
 bool connect_to(int socket, const scif_portID& port);
 
 /// Whether the process at the other end runs for this process's user. Throws Error.
 bool is_of_own_user(int socket);
 
-/// The process at the other end, which is that of `port`. Throws Error.
+/// Returns the process at the other end, with `port` as its address. Throws Error.
 Peer peer_behind(int socket, const scif_portID& port);
 
-/// What a peer says of itself, with its memory.
+/// A peer's hello, with its memory.
 class PeersHello {
  public:
   PeersHello();
   PeersHello(PeersHello&&) noexcept;
   ~PeersHello();
 
-  /// Takes the next packet from a socket. Returns 0; EAGAIN: none is there; ECONNRESET: the peer is gone; EMFILE: the
-  /// peer's memory found no free descriptor here; EPROTO: it is no hello of an endpoint.
+  /// Takes the next packet from a socket. Returns 0; EAGAIN if there is none; ECONNRESET if the peer is gone; EMFILE if
+  /// no descriptor is free here for the peer's memory; EPROTO if it is not the hello of an endpoint.
   int receive(int socket);
-  /// Once it is received: the port that the peer speaks for.
+  /// The port in a hello that was received.
   [[nodiscard]] scif_portID port() const;
 
  private:
@@ -55,7 +55,7 @@ class PeersHello {
   std::unique_ptr<Packet> packet_;
 };
 
-/// This side's half of a connection: its memory, which the peer reaches once both sides have the other's hello.
+/// This side's half of a connection: its memory, which the peer reaches once hellos have been exchanged.
 class OwnHalf {
  public:
   /// Throws Error(EMFILE, ENOMEM ...).
@@ -63,13 +63,12 @@ class OwnHalf {
   OwnHalf(OwnHalf&&) noexcept;
   ~OwnHalf();
 
-  /// Says hello for this process's node and `port`. False: the peer is gone, or does not take it.
+  /// Sends a hello for this process's node and `port`. Returns false if the peer is gone or does not take it.
   [[nodiscard]] bool send_hello(int socket, std::uint16_t port) const;
-  /// The side that connects: both hellos have been exchanged. Throws Error; EPROTO: the peer's memory is not to be
-  /// trusted.
+  /// For the side that connects, after both hellos. Throws Error: EPROTO if the peer's memory cannot be trusted.
   std::unique_ptr<fabric::Connection> join(PeersHello hello, const Peer& peer) &&;
-  /// The side that accepts: says hello for `port` once the peer's memory is mapped. Throws the same; null: the peer is
-  /// gone.
+  /// For the side that accepts: maps the peer's memory, then sends the hello for `port`. Throws Error as join().
+  /// Returns null if the peer is gone.
   std::unique_ptr<fabric::Connection> answer(PeersHello hello, const Peer& peer, int socket, std::uint16_t port) &&;
 
  private:

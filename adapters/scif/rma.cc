@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that reach the peer's windows, and their fences: arguments and states as SCIF has them; the work is
-// done by window::Space. Where the memory is mapped, moving it and signalling make no system call, but for a look at
-// the descriptor every 20 us or so.
+// The functions that reach the peer's windows, and their fences. They check arguments and states as SCIF does;
+// window::Space does the work. If the memory is mapped, transfers and signals make no system call but a check of the
+// descriptor every 20 us or so.
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kKnownFlags = SCIF_RMA_USECPU | SCIF_RMA_USECACHE | SCIF_RMA_SYNC | SCIF_RMA_ORDERED;
 
-/// What all RMA checks; `body` returns an errno value.
+/// Checks what all RMA calls check. `body` returns an errno value.
 template <class Body>
 int transfer(scif_epd_t epd, std::size_t bytes, int flags, Body&& body) noexcept {
   return with_endpoint_unasked(epd, [&](Endpoint& endpoint) {
@@ -28,14 +28,15 @@ int transfer(scif_epd_t epd, std::size_t bytes, int flags, Body&& body) noexcept
   });
 }
 
-/// A mark is the count of RMA calls, as far as an int holds it; bit 31 is set in marks of the peer's calls.
+/// Returns the program's number of a mark: the lower 31 bits of the count of RMA calls. Bit 31 is set for the peer's
+/// calls.
 constexpr std::uint32_t kPeersMark = 0x80000000U;
 
 int number_of(const window::Mark& mark) {
   return static_cast<int>((static_cast<std::uint32_t>(mark.calls) & ~kPeersMark) | (mark.of_peer ? kPeersMark : 0));
 }
 
-/// The latest mark of that number. None: the number was not given out lately.
+/// Returns the latest mark with that number, or nothing if the number was not given out lately.
 std::optional<window::Mark> mark_of(const window::Space& space, int number) {
   const auto bits = static_cast<std::uint32_t>(number);
   window::Mark mark = space.mark((bits & kPeersMark) != 0);

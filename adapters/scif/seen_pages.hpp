@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the memory of a message is there: if not, the call fails with EFAULT, as the kernel's own calls do. To ask
-// the kernel costs as much as a short message, and a sixth of one of 64 KiB. Most messages of a program begin in the
-// same few pages, so what lay there lately is not asked for again each time.
+// Checks the memory of a message: if it cannot be accessed, the call fails with EFAULT, as the kernel's own calls do.
+// To ask the kernel costs as much as a short message, and a sixth of one of 64 KiB. Most messages of a program begin in
+// the same few pages, so recent answers are reused.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ class SeenPages {
  public:
   explicit SeenPages(memory::Access access) : access_(access) {}
 
-  /// Whether all of `memory` can be accessed, or could be at one of the last 256 calls with memory from the same page
-  /// on.
+  /// Whether all of `memory` can be accessed, or could be at one of the last 256 calls with memory that begins in the
+  /// same page.
   bool are_there(std::span<const std::byte> memory) {
     if (memory.empty()) return true;
     const auto start = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -35,7 +35,7 @@ class SeenPages {
   }
 
  private:
-  static constexpr int kPageBits = 12;  ///< where pages are larger, these are parts of them
+  static constexpr int kPageBits = 12;  ///< larger pages count as several of these
   static constexpr int kUses = 256;
   static constexpr std::size_t kPlaces = 8;
   struct Seen {

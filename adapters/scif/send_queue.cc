@@ -13,7 +13,7 @@
 namespace wherry::scif {
 namespace {
 
-constexpr int kSpinLooks = 48;  ///< looks: a microsecond
+constexpr int kSpinLooks = 48;  ///< polls: a microsecond
 
 }  // namespace
 
@@ -67,9 +67,9 @@ Moved SendQueue::send(int fd, std::span<const std::byte> bytes, bool block) {
   }
 }
 
-/// Before a call returns. Whether the peer is there is asked after the last `count` bytes were written, so that they
-/// are on their way meanwhile. If it is gone, only what it has read of them was sent: it may have read all, and closed
-/// then.
+/// To be called before a call returns. Looks for the peer's end after the last `count` bytes were written, so that they
+/// travel meanwhile. If the peer is gone, only the bytes that it has read count as sent: it may have read all and then
+/// closed.
 void SendQueue::finish(int fd, Moved& moved, std::size_t count) {
   if (known_space() == 0) say_full(fd);
   if (!waiter_.look_for_end(fd)) return;
@@ -94,8 +94,8 @@ std::size_t SendQueue::push(int fd, std::span<const std::byte> bytes) {
 /// @param start  where the write began
 void SendQueue::tell(int fd, std::uint64_t start) {
   arch::publish_then_look();  // SCIF-REQUEST: pairs with the fences in ReceiveQueue that follow a wish
-  // A packet costs both sides a system call, a microsecond each; a receiver that answers at once comes back for the
-  // next bytes in less. Without this wait one packet makes the next necessary: its sender comes back late.
+  // A packet costs each side a system call of a microsecond. A receiver that answers at once returns for the next bytes
+  // in less time. Without this wait one packet makes the next necessary, because its sender returns late.
   for (int looks = 0; needs_packet(start); ++looks) {
     if (looks < kSpinLooks) {
       arch::pause();
@@ -107,7 +107,7 @@ void SendQueue::tell(int fd, std::uint64_t start) {
   }
 }
 
-/// Whether the receiver would not learn of what was written from `start` on.
+/// Whether the receiver needs a packet to learn of the bytes from `start` on.
 bool SendQueue::needs_packet(std::uint64_t start) const {
   const auto is_before = [](std::uint64_t one, std::uint64_t other) {
     return static_cast<std::int64_t>(one - other) < 0;
@@ -124,7 +124,7 @@ bool SendQueue::send_packet(int fd, std::size_t bytes) {
   told_.answered.store(answered_, std::memory_order_relaxed);
   told_.packets.store(++packets_, std::memory_order_release);  // SCIF-PACKETS
   if (::send(fd, kNothing.data(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
-  // No room in the socket: a peer that takes no packets away, and cannot say that it was not told. Or it is gone.
+  // No room in the socket: the peer takes no packets off it, and so needs no more. Or the peer is gone.
   told_.packets.store(--packets_, std::memory_order_release);  // SCIF-PACKETS
   return false;
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The sending half of a connected endpoint: a queue of 4095 bytes in the peer's memory.
 //
-// The descriptor must tell poll(2) the truth, so the queue's state is mirrored in the socket by packets
-// (receive_queue.hpp has the other half):
-//  - The receiver asks for one packet by a new number in `request`. The sender answers it with the next bytes that go
-//    beyond what the receiver said it is waiting for anyway (`quiet`): the receiver's socket is readable.
-//  - When the queue is full and the sender goes to sleep or returns to its program, it sends a packet so large that
-//    its own socket is not writable until the receiver takes it, which it does when it has made space; and a small one
-//    behind it, so that the receiver's socket stays readable.
+// poll(2) on the descriptor must be right. So packets on the socket mirror the queue's state (receive_queue.hpp has the
+// other half):
+//  - The receiver requests one packet by a new number in `request`. The sender answers it at the next bytes beyond
+//    those that the receiver is polling for anyway (`quiet`). The receiver's socket is then readable.
+//  - If the queue is full and the sender goes to sleep or returns to its program, it sends a large packet: its own
+//    socket is not writable until the receiver takes that, which it does once it has made space. A small packet behind
+//    it keeps the receiver's socket readable.
 // While both sides are in the library there are no packets and no system calls.
 #pragma once
 
@@ -24,32 +24,32 @@
 
 namespace wherry::scif {
 
-/// What a call did: bytes moved, and why it ended early (an errno value).
+/// Result of a call: the bytes moved, and an errno value if it ended early.
 struct Moved {
   std::size_t bytes = 0;
   int error = 0;
 };
 
-/// Larger than what a socket takes and is still writable (see make_socket in socket.hpp).
+/// A packet of this size makes a socket unwritable (see tune_socket in socket.hpp).
 inline constexpr std::size_t kFatPacket = 4352;
 
 class SendQueue {
  public:
-  /// @param lock  the entry's for sending
+  /// @param lock  the entry's lock for sending
   /// @param own   this side's page
-  /// @param peer  the peer's, and the queue behind it
+  /// @param peer  the peer's page, and the queue behind it
   SendQueue(EndpointWaiter& waiter, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
 
-  /// Blocking callers take turns, so that what one sends stays together.
+  /// Blocking callers take turns, so that the bytes of one call stay together.
   /// @param fd  here and below: a descriptor of the socket
   Moved send(int fd, std::span<const std::byte> bytes, bool block);
-  /// Does the same if that takes no waiting. To be called with the lock held.
+  /// Does the same without waiting. If it returns false, send() must follow. The caller holds the lock.
   bool send_at_once(int fd, std::span<const std::byte> bytes, bool block, Moved& moved);
-  /// In a forked child, as Turn has it.
+  /// To be called in a forked child: see Turn.
   void forget_parents() { turn_.forget_parents(); }
   /// Whether a byte fits.
   bool has_space();
-  /// Makes the socket say that there is no space, if there is none. To be called before it is polled.
+  /// Makes the socket unwritable if there is no space. To be called before the socket is polled.
   void settle(int fd);
 
  private:
@@ -68,7 +68,7 @@ class SendQueue {
   const layout::ScifLeaving& heard_;
   const layout::ScifWanting& wanted_;
   layout::ScifArriving& told_;
-  BriefLock& lock_;  ///< guards what follows
+  BriefLock& lock_;  ///< guards the members below
   Turn turn_;
   SeenPages pages_{memory::Access::read};
   ring::Producer producer_;

@@ -19,7 +19,7 @@
 namespace wherry::scif {
 namespace {
 
-/// Where /proc is not mounted, or no descriptor is left to open it.
+/// For use if /proc is not mounted, or no descriptor is free to open it.
 int descriptor_by_number(std::uint64_t inode, int except) {
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
@@ -39,11 +39,11 @@ UniqueFd make_socket() {
 }
 
 void tune_socket(int socket) {
-  // The kernel doubles it; writable is a socket that has at most a quarter of that, 4096 bytes, at its peer.
+  // The kernel doubles it. A socket is writable while at most a quarter of that, 4096 bytes, lies at its peer.
   const int bytes = 8192;
   ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes);
-  // The descriptor's own O_NONBLOCK is the program's. A connector must not wait for room in a backlog, nor a thread
-  // that lost a race for a request wait for the next.
+  // O_NONBLOCK is the program's. A connector must not wait for room in a backlog, nor a thread that lost the race for a
+  // connection wait for the next one.
   const timeval at_once{.tv_sec = 0, .tv_usec = 1};
   ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &at_once, sizeof at_once);
   ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &at_once, sizeof at_once);
@@ -51,13 +51,13 @@ void tune_socket(int socket) {
 
 std::uint64_t inode_of(int descriptor) {
   struct stat status{};
-  // As fstat, which ThreadSanitizer takes for a use of what may be another thread's.
+  // Not fstat: ThreadSanitizer takes that for a use of a descriptor which may be another thread's.
   if (::fstatat(descriptor, "", &status, AT_EMPTY_PATH) != 0 || !S_ISSOCK(status.st_mode)) return 0;
   return status.st_ino;
 }
 
 int descriptor_of(std::uint64_t inode, int except) {
-  // Without memory from the heap, unlike opendir: programs unmap parts of theirs that they had registered.
+  // Uses no memory from the heap, unlike opendir: programs unmap parts of it that they had registered.
   const UniqueFd folder(::open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!folder.valid()) return descriptor_by_number(inode, except);
   alignas(dirent64) std::array<char, 4096> buffer;

@@ -28,8 +28,8 @@ std::array<std::atomic<Block*>, kBlocks> blocks;
 
 std::atomic<bool> duplicates{false};
 
-/// Guarded by its mutex, as are the writes of references, EndpointEntry::descriptors, and which endpoint is in which
-/// entry.
+/// Its mutex guards its members, the writes of references, EndpointEntry::descriptors, and which endpoint each entry
+/// has.
 struct Registry {
   std::mutex mutex;
   std::unordered_map<std::uint64_t, EndpointEntry*> by_socket;
@@ -53,7 +53,7 @@ Registry& registry() {
 void before_fork() { registry().mutex.lock(); }
 void after_fork_in_parent() { registry().mutex.unlock(); }
 
-/// The child has no other thread: no lock of a entry is held, and no endpoint in use.
+/// The child has no other thread: it releases the locks of all entries, and no endpoint is in use.
 void after_fork_in_child() {
   for (const auto& [socket, entry] : registry().by_socket) {
     for (BriefLock* lock : {&entry->table, &entry->sending, &entry->receiving}) lock->unlock();
@@ -75,7 +75,7 @@ Reference* reference_of(int fd) {
   return block == nullptr ? nullptr : &reference_in(*block, fd);
 }
 
-/// To be called with the registry's lock, as are those that follow.
+/// The caller holds the registry's lock, here and in the functions that follow.
 Reference& make_reference(int fd) {
   std::atomic<Block*>* place = block_of(fd);
   if (place == nullptr) throw Error(EMFILE, "open", "an endpoint", "");
@@ -93,7 +93,7 @@ void enter(int fd, EndpointEntry& entry) {
   reference.store(&entry, std::memory_order_release);  // TABLE-ENTRY release: the entry
 }
 
-/// Puts another endpoint, or none, into the entry. Returns what was there.
+/// Puts another endpoint, or none, into the entry. Returns the previous one.
 Endpoint* replace(EndpointEntry& entry, Endpoint* endpoint) {
   const std::lock_guard table(entry.table);
   const std::lock_guard sending(entry.sending);
@@ -101,7 +101,7 @@ Endpoint* replace(EndpointEntry& entry, Endpoint* endpoint) {
   return std::exchange(entry.endpoint, endpoint);
 }
 
-/// A descriptor that the endpoint has besides `released`; looks for those that the program made. -1: it has none.
+/// Returns a descriptor of the endpoint other than `released`, or -1. Finds also those that the program made.
 int another(const EndpointEntry& entry, int released) {
   const EndpointWaiter& waiter = entry.endpoint->waiter();
   for (const int fd : entry.descriptors) {
@@ -112,7 +112,7 @@ int another(const EndpointEntry& entry, int released) {
   return unknown;
 }
 
-/// Takes a descriptor from its endpoint. Returns that if it was the last: it can no longer be found.
+/// Removes a descriptor from its endpoint. If it was the last, returns the endpoint, which can no longer be found.
 std::unique_ptr<Endpoint> release(int fd, EndpointEntry& entry) {
   if (entry_of(fd) == &entry) reference_of(fd)->store(nullptr, std::memory_order_relaxed);
   std::erase(entry.descriptors, fd);
@@ -126,7 +126,7 @@ std::unique_ptr<Endpoint> release(int fd, EndpointEntry& entry) {
   return std::unique_ptr<Endpoint>(replace(entry, nullptr));
 }
 
-/// Forgets that a descriptor was an endpoint's if it is no longer. Returns the endpoint if that was its last.
+/// Removes a descriptor that is no longer its endpoint's. If it was the last, returns the endpoint.
 std::unique_ptr<Endpoint> forget(int fd) {
   EndpointEntry* entry = entry_of(fd);
   return entry == nullptr || entry->endpoint->waiter().is(fd) ? nullptr : release(fd, *entry);
@@ -137,8 +137,8 @@ EndpointEntry* entry_by_socket(int fd) {
   return found == registry().by_socket.end() ? nullptr : found->second;
 }
 
-/// Wakes the calls that use an endpoint that was released, and waits for their end. To be called without the registry's
-/// lock.
+/// Wakes the calls that use an endpoint which was released, and waits for their end. The caller does not hold the
+/// registry's lock.
 void await_users(const std::unique_ptr<Endpoint>& endpoint) {
   if (endpoint == nullptr) return;
   endpoint->wake_all();
@@ -187,7 +187,7 @@ void socket_changed(EndpointEntry& entry, std::uint64_t before, std::uint64_t no
 
 Use::~Use() {
   if (endpoint_ == nullptr) return;
-  // A closing thread may destroy it at once; to notify touches only the address.
+  // A closing thread may destroy the endpoint at once; notify_all uses only the address.
   std::atomic<std::uint32_t>& users = endpoint_->users;
   entry_->table.lock();
   const std::uint32_t left = users.load(std::memory_order_relaxed) - 1;

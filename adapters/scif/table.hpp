@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The endpoints of this process by their descriptors. A descriptor that the program made itself (dup, dup2, F_DUPFD) is
-// recognised by its socket when it is first used; an endpoint ends with the last descriptor of its socket.
+// recognized by its socket at its first use. An endpoint ends with the last descriptor of its socket.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,8 @@
 
 namespace wherry::scif {
 
-/// An endpoint while a call uses it: it is not destroyed, nor its last descriptor closed by scif_close.
+/// Keeps an endpoint in use by a call: meanwhile it is not destroyed, and scif_close does not close its last
+/// descriptor.
 class Use {
  public:
   Use() = default;
@@ -32,21 +33,22 @@ class Use {
   Endpoint* endpoint_ = nullptr;
 };
 
-/// The endpoint that a descriptor is known to be of; it may be something else's meanwhile. Empty: none is known.
+/// Returns the endpoint that a descriptor is known to belong to, or nothing. The descriptor may be another file's
+/// meanwhile.
 Use find(int fd);
-/// Whether the program has made a descriptor of an endpoint itself. From then on what is known of a number is asked for
-/// at each call (EndpointWaiter::is): it may have been closed and be another endpoint's a moment later, without the
-/// library's hearing of either.
+/// Whether the program has made a descriptor of an endpoint itself. From then on each call asks the kernel about its
+/// descriptor (EndpointWaiter::is): it may have been closed and be another endpoint's a moment later, without the
+/// library's knowledge.
 bool has_duplicates();
-/// The endpoint that has this socket, as the kernel says. Empty: none. If it was the last descriptor of
-/// another endpoint before, waits for the calls that use that: to be called without a Use.
+/// Returns the endpoint that has the socket behind this descriptor, or nothing. Asks the kernel. If the descriptor was
+/// the last one of another endpoint before, waits for the calls that use that. So the caller must not have a Use.
 Use find_by_socket(int fd);
-/// Makes it known. What the number meant before is forgotten. Returns the descriptor.
+/// Enters an endpoint under its descriptor, whose former meaning is forgotten. Returns the descriptor.
 int add(Opened opened);
 /// Closes a descriptor. With the last one of its socket the endpoint ends: calls that sleep in it are woken and waited
-/// for. Returns an errno value: EBADF or ENOTTY if it is of no endpoint.
+/// for. Returns 0, or EBADF or ENOTTY if the descriptor is of no endpoint.
 int close_descriptor(int fd);
-/// What is wrong with a descriptor that is of no endpoint: EBADF or ENOTTY.
+/// Returns why a descriptor is of no endpoint: EBADF or ENOTTY.
 int what_is(int fd);
 
 }  // namespace wherry::scif

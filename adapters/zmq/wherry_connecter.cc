@@ -32,7 +32,7 @@ wherry_connecter_t::wherry_connecter_t(io_thread_t* io_thread, session_base_t* s
 
 wherry_connecter_t::~wherry_connecter_t() { zmq_assert(!timer_runs_); }
 
-/// The base class takes the descriptor out of the poller; it is closed afterwards, with this object.
+/// The base class removes the descriptor from the poller. It is closed later, with this object.
 void wherry_connecter_t::process_term(int linger) {
   stop_timer();
   stream_connecter_base_t::process_term(linger);
@@ -41,7 +41,7 @@ void wherry_connecter_t::process_term(int linger) {
 void wherry_connecter_t::start_connecting() {
   try {
     connecting_ = std::make_unique<wherry::Connecting>(
-        // No waiting for a listener here: libzmq tries again as its socket options say.
+        // Does not wait for a listener: libzmq retries as its socket options say.
         wherry::start_connect("wherry://" + _addr->address, wherry_stream_options(options), std::chrono::seconds(0)));
   } catch (const wherry::Error& error) {
     give_up(error.code().value());
@@ -53,7 +53,7 @@ void wherry_connecter_t::start_connecting() {
   _socket->event_connect_delayed(make_unconnected_connect_endpoint_pair(_endpoint), EINPROGRESS);
 }
 
-/// The base class brings here whatever happens to the descriptor.
+/// The base class calls this for every event of the descriptor.
 void wherry_connecter_t::out_event() {
   std::optional<wherry::Stream> stream;
   try {
@@ -72,13 +72,13 @@ void wherry_connecter_t::attach(wherry::Stream stream) {
   const endpoint_uri_pair_t pair(wherry_name(stream.local()), _endpoint, endpoint_type_connect);
   auto* engine = new wherry_engine_t(wherry_link_t(std::move(stream), options), options, pair);
   const fd_t fd = engine->descriptor();
-  // As the base class has it, which knows two engines only.
+  // As in the base class, which knows two engines only.
   send_attach(_session, engine);
   terminate();
   _socket->event_connected(pair, fd);
 }
 
-/// Tries again later, unless the socket's options say otherwise.
+/// Retries later, unless the socket's options say otherwise.
 void wherry_connecter_t::give_up(int error) {
   stop_timer();
   if (_handle) rm_handle();
@@ -88,7 +88,7 @@ void wherry_connecter_t::give_up(int error) {
     _socket->event_closed(make_unconnected_connect_endpoint_pair(_endpoint), fd);
   }
   const bool refused = error == ECONNREFUSED;
-  // Such as too many open files: that it goes on trying would be all there is to see.
+  // Such as too many open files: otherwise a monitor would see only that it retries.
   if (!refused) _socket->event_connect_delayed(make_unconnected_connect_endpoint_pair(_endpoint), error);
   if (refused && (options.reconnect_stop & ZMQ_RECONNECT_STOP_CONN_REFUSED)) {
     send_conn_failed(_session);
@@ -98,8 +98,8 @@ void wherry_connecter_t::give_up(int error) {
   add_reconnect_timer();
 }
 
-/// Connecting waits for the I/O thread of the process that listens. That one may be stopped, or busy for ever: the
-/// options say how long to wait for it, and if they do not, how long a handshake may take, of which this is part.
+/// Limits the time to connect. The I/O thread of the listening process may be stopped, or busy for ever. The limit is
+/// that of the socket's options, or else that of the handshake, of which this is part.
 void wherry_connecter_t::start_timer() {
   const int timeout = options.connect_timeout > 0 ? options.connect_timeout : options.handshake_ivl;
   if (timeout <= 0) return;

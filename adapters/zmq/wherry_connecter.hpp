@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connects a session, again and again until it succeeds. libzmq's own sources include this header: C++11.
+// Connects a session, and retries until it succeeds. libzmq's own sources include this header: C++11.
 #ifndef WHERRY_ZMQ_CONNECTER_HPP
 #define WHERRY_ZMQ_CONNECTER_HPP
 

@@ -24,23 +24,21 @@
 namespace zmq {
 namespace {
 
-/// libzmq's 8 KiB cut what is cheap here, one look at a ring, into many turns of the I/O thread: 4 KiB messages go
-/// twice as fast as with 32 KiB. Messages that are larger than this are read in place; smaller ones stay in their
-/// batch.
+/// libzmq's 8 KiB would split one look at a ring, which is cheap, into many turns of the I/O thread: 4 KiB messages go
+/// twice as fast as with 32 KiB. Larger messages than this are read in place; smaller ones stay in their batch.
 constexpr int kBatch = 512 << 10;
 
-/// A piece is published as soon as it is written: the receiver copies it out while the next is copied in, from the
-/// cache.
+/// A piece is published as soon as it is written: the receiver copies it out of the cache while the next is copied in.
 constexpr std::size_t kPiece = std::size_t{128} << 10;
 
-/// The program frees a batch in a few microseconds; a longer turn was another thread's, which may last milliseconds.
+/// The program frees a batch in a few microseconds. A longer turn was another thread's, which may last milliseconds.
 constexpr std::chrono::microseconds kLongTurn{200};
 constexpr int kRestAfterLongTurn = 64;
 
-/// How much one event moves before the other engines of the I/O thread have their turn.
+/// Bytes that one event moves before the other engines of the I/O thread have their turn.
 constexpr std::size_t kMostPerEvent = std::size_t{1} << 20;
 
-/// The result of read and write is an int.
+/// Most bytes of one read or write, whose result is an int.
 constexpr std::size_t kMostPerCall = std::size_t{1} << 30;
 
 int descriptor_made(int fd) {
@@ -48,13 +46,13 @@ int descriptor_made(int fd) {
   return fd;
 }
 
-/// The constructor of the base class asks for the address of the peer, which only a socket answers without an abort.
-/// This one has none.
+/// A socket without a peer. The constructor of the base class asks for the peer's address, and aborts if the descriptor
+/// is no socket.
 fd_t any_socket() { return descriptor_made(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
-/// The C library gives freed memory back to the kernel as soon as 128 KiB lie together, and messages then come with a
-/// fault for each page. Once it has seen a larger block freed it keeps twice as much: here 8 MiB. A limit that the
-/// program has set (mallopt, MALLOC_TRIM_THRESHOLD_) stays in force.
+/// Makes the C library keep freed memory. It returns memory to the kernel as soon as 128 KiB lie together, and messages
+/// then cost a fault for each page. Once it has seen a larger block freed it keeps twice as much: here 8 MiB. A limit
+/// that the program has set (mallopt, MALLOC_TRIM_THRESHOLD_) stays in force.
 void keep_freed_memory() {
   static const bool done = [] {
     void* volatile block = std::malloc(std::size_t{4} << 20);
@@ -64,12 +62,12 @@ void keep_freed_memory() {
   (void)done;
 }
 
-/// How a message of more than 255 bytes begins: flags, and eight bytes of size.
+/// Header of a message of more than 255 bytes: flags, and eight bytes of size.
 constexpr std::size_t kLargeHeader = 9;
 constexpr auto kLargeFlag = std::byte{2};
 
-/// The size of the message that begins here, if it is one to be read in place. A wrong guess, with a peer that speaks
-/// an old version of the protocol, cuts what is read differently and changes nothing else.
+/// Returns the size of the message that begins here, if it is to be read in place. A wrong guess, with a peer that
+/// speaks an old version of the protocol, only splits the reads differently.
 std::optional<std::size_t> large_body(std::span<const std::byte> head) {
   if (head.size() < kLargeHeader || (head[0] & kLargeFlag) == std::byte{0}) return std::nullopt;
   std::size_t size = 0;
@@ -94,7 +92,7 @@ wherry_link_t::wherry_link_t(wherry::Stream connected, const options_t& options)
       fd(stream.receive_descriptor()),
       receive_fd(stream.receive_event_descriptor()),
       send_fd(stream.send_event_descriptor()) {
-  // libzmq looks at no descriptor twice, and of these one tells all.
+  // libzmq polls no descriptor twice, and here one descriptor reports everything.
   if (receive_fd == fd) {
     silent.reset(descriptor_made(::epoll_create1(EPOLL_CLOEXEC)));
     fd = silent.get();
@@ -114,20 +112,21 @@ wherry_engine_t::wherry_engine_t(wherry_link_t link, const options_t& options, c
   set_stream(std::move(link));
   const int rc = ::close(std::exchange(_s, stream_fd_));
   errno_assert(rc == 0);
-  // What ZAP handlers and ZMQ_MSG_PROPERTY_PEER_ADDRESS show is compared with lists of addresses.
+  // ZAP handlers and users of ZMQ_MSG_PROPERTY_PEER_ADDRESS compare this with lists of addresses.
   _peer_address = "127.0.0.1";
 }
 
 wherry_engine_t::~wherry_engine_t() {
   for (call_t* call = innermost_; call != nullptr; call = call->outer) call->gone = true;
   if (drain_ != nullptr) drain_->engine_gone();
-  if (_s == stream_fd_) _s = retired_fd;  // the base class closes its own
+  if (_s == stream_fd_) _s = retired_fd;  // the base class closes only its own
   const int rc = outgoing_.close();
   errno_assert(rc == 0);
 }
 
-/// Before the base class makes an encoder and a decoder. Over a socket batches stay as the program has set them: libzmq
-/// may lose what the kernel still holds when the peer closes while a slow program's batch is not done.
+/// To be called before the base class makes an encoder and a decoder. Over a socket the batch sizes stay as the program
+/// has set them: libzmq may lose what the kernel still holds if the peer closes while a slow program's batch is not
+/// done.
 void wherry_engine_t::set_stream(wherry_link_t link) {
   _options.in_batch_size = std::max(_options.in_batch_size, kBatch);
   _options.out_batch_size = std::max(_options.out_batch_size, kBatch);
@@ -153,7 +152,7 @@ void wherry_engine_t::watch_stream(io_thread_t* io_thread) {
   space_.emplace(io_thread, send_fd_, *this, &wherry_engine_t::on_sendable);
 }
 
-/// The kernel vouches for these, or they are left out. The address says only that the peer is on this machine.
+/// Adds properties that the kernel vouches for, if it does. The address says only that the peer is on this machine.
 bool wherry_engine_t::init_properties(properties_t& properties) {
   if (stream_.is_open() && stream_.peer().vouched()) {
     const wherry::Peer& peer = stream_.peer();
@@ -165,7 +164,7 @@ bool wherry_engine_t::init_properties(properties_t& properties) {
 }
 
 /// The base class may read at once, and delete this object if the peer is gone already. The greeting goes out at once,
-/// too: connections then become ready in the order in which they were made, as programs know it from other transports.
+/// too: connections then become ready in the order in which they were made, as with other transports.
 void wherry_engine_t::plug(io_thread_t* io_thread, session_base_t* session) {
   watch_stream(io_thread);
   const call_t call(*this);
@@ -175,9 +174,9 @@ void wherry_engine_t::plug(io_thread_t* io_thread, session_base_t* session) {
 
 // Receiving ----------------------------------------------------------------------------------------------------------
 
-/// Never blocks. -1 with EAGAIN: nothing there. Any other error: no more will come.
+/// Never blocks. Returns -1 with EAGAIN if there is nothing; with any other error, no more will come.
 int wherry_engine_t::read(void* data, size_t size) {
-  data_->resume();  // The base class reads again once the program has taken what stopped the input.
+  data_->resume();  // The base class reads again once the program has taken the messages that stopped the input.
   const std::span buffer(static_cast<std::byte*>(data), std::min(size, kMostPerCall));
   const bool in_place = size > static_cast<size_t>(_options.in_batch_size);
   if (in_place) {
@@ -196,10 +195,11 @@ int wherry_engine_t::read(void* data, size_t size) {
   return -1;
 }
 
-/// Called between large reads. The allocator hands out again what the program has freed: a batch elsewhere than the
-/// last means that the program still holds that, mostly because it waits for this very core. One batch after the other
-/// would then be filled, each in memory that no cache holds or that comes fresh from the kernel: a millisecond later
-/// the program would have dozens. If the yielded turn was long, another thread took it: no yield for 64 times as long.
+/// Yields between large reads if the program lags behind. The allocator reuses what the program has freed. So a batch
+/// at another place than the last means that the program still holds the last one, mostly because it waits for this
+/// core. Without a yield one batch after the other would be filled, in memory that no cache holds or that comes fresh
+/// from the kernel: after a millisecond the program would have dozens. If the yield took long, another thread used it:
+/// then no yield for 64 times as long.
 void wherry_engine_t::let_program_catch_up(const void* batch) {
   if (std::exchange(last_batch_, batch) == batch) return;
   const auto before = std::chrono::steady_clock::now();
@@ -209,8 +209,8 @@ void wherry_engine_t::let_program_catch_up(const void* batch) {
   if (after - before > kLongTurn) next_turn_ = after + kRestAfterLongTurn * (after - before);
 }
 
-/// It is known how much of a message is to come. The decoder would take what follows along, up to a whole batch, and
-/// copy it once more if it belongs to a message that does not fit into the batch.
+/// Reads no further than the end of a message whose length is known. The decoder would take what follows along, up to a
+/// whole batch. It would copy that once more if it belongs to a message that does not fit into the batch.
 wherry::Result wherry_engine_t::read_aligned(std::span<std::byte> buffer) {
   if (*body_left_ != 0) {
     const wherry::Result result = stream_.try_receive(buffer.first(std::min(buffer.size(), *body_left_)));
@@ -233,10 +233,10 @@ void wherry_engine_t::in_event() {
   }
 }
 
-/// The base class reads once per event. An event descriptor does not tell of bytes that were there before. So this
-/// reads until the ring is empty, or asks for another turn. The base class takes a new batch for each read while the
-/// program holds a message of the last, so the ring is looked at before it is asked to read again. While its input is
-/// stopped the base class takes an event for an error: it is not called then, and restart_input reads later.
+/// The base class reads once per event, but an event descriptor does not report bytes that were there before. So this
+/// reads until the ring is empty, or asks for another turn. For each read the base class takes a new batch if the
+/// program holds a message of the last. So the ring is checked before the next read. While its input is stopped the
+/// base class treats an event as an error: it is not called then, and restart_input reads later.
 void wherry_engine_t::on_receivable() {
   const call_t call(*this);
   std::size_t moved = 0;
@@ -249,7 +249,7 @@ void wherry_engine_t::on_receivable() {
     }
     zmtp_engine_t::in_event();
     if (call.gone) return;
-    // In a handshake each step answers the last.
+    // In a handshake each step answers the last one.
     if (!is_established()) out_event();
     if (call.gone) return;
     moved += read_bytes_;
@@ -264,32 +264,32 @@ void wherry_engine_t::on_receivable() {
 
 // Sending ------------------------------------------------------------------------------------------------------------
 
-/// For the greeting; messages are encoded into the ring. 0: full. -1: no use, reading will tell why.
+/// Writes the greeting; messages are encoded into the ring. Returns 0 if the ring is full, -1 if sending is over:
+/// reading will tell why.
 int wherry_engine_t::write(const void* data, size_t size) {
   const wherry::Result result = stream_.try_send({static_cast<const std::byte*>(data), std::min(size, kMostPerCall)});
-  return result.failed() ? -1 : static_cast<int>(result.bytes);  // on_sendable goes on with the rest
+  return result.failed() ? -1 : static_cast<int>(result.bytes);  // on_sendable sends the rest
 }
 
-/// For space, and for a turn that was asked for. Sending nothing silences the descriptor.
+/// Called for space, and for a turn that was asked for. An empty send silences the descriptor.
 void wherry_engine_t::on_sendable() {
   if (may_go_on_sending(stream_.try_send(std::span<const std::byte>()))) out_event();
 }
 
-/// A failure speaks of the peer's end: that will not be unsaid, and is for the reader to report, after all that has
-/// arrived.
+/// Returns false if sending has failed: the peer's end is permanent. The reader reports it, after all that has arrived.
 bool wherry_engine_t::may_go_on_sending(const wherry::Result& result) {
   if (!result.failed()) return true;
   space_->end_turn();
   space_->pause();
-  // A peer that wrote nonsense where it says what it has read. Of that the reader would never hear.
+  // The peer wrote an invalid value where it says what it has read. The reader would never notice that.
   if (result.error == EPROTO) stream_.cancel();
   discard_messages();
   return false;
 }
 
-/// Sending is over. What the session holds has no receiver; but behind it the news may lie that its pipe has ended, for
-/// which it waits. The reader cannot end this connection while its input is stopped. Where the session may connect
-/// again, one message is all that this takes from it.
+/// Discards the session's messages when sending is over. Behind them may be the news that its pipe has ended, for which
+/// the session waits. The reader cannot end this connection while its input is stopped. If the session may connect
+/// again, this takes only one message from it.
 void wherry_engine_t::discard_messages() {
   if (!is_established() || (!ending_ && (!_input_stopped || std::exchange(discarded_, true)))) return;
   int rc = 0;
@@ -303,20 +303,20 @@ void wherry_engine_t::discard_messages() {
   all_written();
 }
 
-/// Called when there is space again, for the next turn, and for new messages, whatever of this is the case. That the
-/// base class polls for output now and then means nothing: the descriptor that it polls is never writable.
+/// Called when there is space again, for the next turn, and for new messages; handles all cases alike. The base class
+/// may also poll for output, to no effect: the descriptor that it polls is never writable.
 void wherry_engine_t::out_event() {
   if (_encoder == nullptr || _outsize != 0) zmtp_engine_t::out_event();  // the greeting
   if (_encoder != nullptr && _outsize == 0) send_some(kMostPerEvent);
 }
 
-/// The turn that was asked for stands until it is not needed, as to ask for one and to end it are system calls. This
-/// object may be gone when the call returns.
+/// A turn that was asked for is kept until it is not needed, because asking and ending are system calls. This object
+/// may be destroyed when the call returns.
 void wherry_engine_t::send_some(size_t budget) {
   while (budget != 0) {
     const wherry::Regions space =
         stream_.reserve(std::min({budget, kPiece, std::max<size_t>(stream_.send_capacity() / 4, 1)}));
-    if (space.empty()) {  // the ring is full, and the descriptor will tell of space; or sending is over
+    if (space.empty()) {  // the ring is full, and the descriptor will report space; or sending is over
       if (may_go_on_sending(stream_.commit(0))) space_->end_turn();
       return;
     }
@@ -326,7 +326,8 @@ void wherry_engine_t::send_some(size_t budget) {
     if (filled == Filled::dead) return;
     if (bytes != 0 && !may_go_on_sending(stream_.commit(bytes))) return;
     if (filled == Filled::some) {
-      // Once established, the session calls out_event for new messages in any case. In a handshake the base class asks.
+      // Once established, the session calls out_event for new messages in any case. In a handshake the base class must
+      // ask.
       if (!is_established()) _output_stopped = true;
       all_written();
       return space_->end_turn();
@@ -346,7 +347,7 @@ wherry_engine_t::Filled wherry_engine_t::encode_into(std::span<std::byte> space,
     used += n;
     filled += n;
     if (n != 0) {
-      // The header goes first, so this is a few bytes ahead of the encoder.
+      // The header is encoded first, so this is a few bytes ahead of the encoder.
       const size_t passed = std::min(n, large_left_);
       large_left_ -= passed;
       large_ += passed;
@@ -370,7 +371,7 @@ void wherry_engine_t::tell_when_written() {
   out_event();
 }
 
-/// The drain waits for messages that were sent before it asked, not for those that a program goes on to send.
+/// The drain waits for messages that were sent before it asked, not for those that a program sends afterwards.
 void wherry_engine_t::count_taken_message() {
   if (!draining_ || (outgoing_.flags() & msg_t::more) != 0) return;
   if (_options.sndhwm > 0 && ++taken_in_draining_ > _options.sndhwm) all_written();

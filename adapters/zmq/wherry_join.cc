@@ -21,17 +21,18 @@ namespace {
 constexpr int kStartTimer = 1;
 constexpr int kLimitTimer = 2;
 
-/// Where a handshake has no limit, in ms.
+/// Limit in ms if the handshake has none.
 constexpr int kLimit = 10'000;
 
-/// Ahead of the token: what a peer has chosen must be no request to another listener, whose port it may have named.
+/// Precedes the token: bytes that a peer has chosen must not be a request to another listener, whose port it may have
+/// named.
 constexpr std::string_view kProofMark = "zmqproof";
 
 constexpr std::array kAnswer{std::byte{1}};
 
 [[noreturn]] void fail(int error) { throw wherry::Error(error, "carry a ZeroMQ connection over Wherry", "", ""); }
 
-/// A few bytes into an empty ring: there is room, or the peer is gone.
+/// Sends a few bytes into an empty ring: there is room, or the peer is gone.
 void send_at_once(wherry::Stream& stream, std::span<const std::byte> bytes) {
   const wherry::Result result = stream.try_send(bytes);
   if (result.bytes != bytes.size()) fail(result.failed() ? result.error : ENOBUFS);
@@ -53,13 +54,14 @@ const wherry_offer_t& wherry_join_t::offer() {
     listener_.emplace(wherry::listen("wherry://*:*", wherry_stream_options(options_)));
     own_ = wherry_offer_t::random(*listener_->local().node, *listener_->local().port, own_->place);
   } catch (const wherry::Error&) {
-    // Without a port no stream can come: the connection stays as it is.
+    // Without a port no stream can come: the connection stays on its socket.
   }
   return *own_;
 }
 
-/// Later, from the poller: the engine calls this from within calls that must not end it. A peer may never answer, for
-/// one because its port is another's here: most of the time for the handshake is left to the socket.
+/// Starts from the poller, because the engine calls this from within calls that must not end it. A peer may never
+/// answer, for example because its port is another program's here. So most of the handshake's time is left for the
+/// socket.
 void wherry_join_t::start(const wherry_offer_t& peers) {
   peers_ = peers;
   add_timer(0, kStartTimer);
@@ -77,8 +79,8 @@ void wherry_join_t::stop() {
   listener_.reset();
 }
 
-/// The bound end waits for the poller, which tells of the oldest news first: connections become ready in the order in
-/// which they were made, as programs know it from other transports.
+/// The bound end waits for the poller, which reports the oldest news first: connections become ready in the order in
+/// which they were made, as with other transports.
 void wherry_join_t::timer_event(int id) {
   if (id == kLimitTimer) {
     limited_ = false;
@@ -93,7 +95,7 @@ void wherry_join_t::timer_event(int id) {
   }
 }
 
-/// The engine, and this object with it, may be gone when the call returns.
+/// The engine, and this object with it, may be destroyed when the call returns.
 void wherry_join_t::in_event() {
   try {
     if (!advance()) return;
@@ -111,7 +113,7 @@ void wherry_join_t::give_up() {
   engine_.on_not_joined();
 }
 
-/// True once the other end is known to use the stream, too.
+/// Returns true once the other end is known to use the stream, too.
 bool wherry_join_t::advance() {
   if (!link_) {
     std::optional<wherry::Stream> stream = meet();
@@ -130,7 +132,7 @@ bool wherry_join_t::advance() {
     send_at_once(link_->stream, kAnswer);
     return true;
   }
-  // Not the peer that was told of the port.
+  // Not the peer that got the offer.
   unwatch();
   link_.reset();
   watch(listener_->descriptor());
@@ -140,7 +142,7 @@ bool wherry_join_t::advance() {
 std::optional<wherry::Stream> wherry_join_t::meet() {
   if (binds_) return listener_->try_accept();
   if (!connecting_) {
-    // The peer listens before it tells its address.
+    // The peer listens before it sends its address.
     connecting_.emplace(
         wherry::start_connect(peers_.address(), wherry_stream_options(options_), std::chrono::seconds(0)));
     watch(connecting_->descriptor());
@@ -152,7 +154,7 @@ void wherry_join_t::hold(wherry::Stream stream) {
   unwatch();
   connecting_.reset();
   link_.emplace(std::move(stream), options_);
-  // Many may have begun to join when there was room for all.
+  // Many connections may have begun to join when there was room for all.
   if (!wherry_has_room(link_->receive_fd)) fail(EMFILE);
   heard_bytes_ = 0;
   watch(link_->receive_fd);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How both ends of a tcp or ipc connection come to a stream of Wherry's. The end that was bound listens on a port of
-// its own for this one connection; the other end connects to it, shows the token it was offered and waits for an
-// answer of one byte. Whatever fails on the way, or takes longer than a third of the handshake may, closes the port or
-// the stream, of which the other end hears: neither is left with a stream that the other does not use.
+// How both ends of a tcp or ipc connection get a stream of Wherry. The bound end listens on a port for this one
+// connection. The other end connects to it, shows the token that it was offered, and waits for an answer of one byte.
+// If a step fails, or takes longer than a third of the handshake's limit, the port or the stream is closed. The other
+// end notices that, so neither keeps a stream that the other does not use.
 #pragma once
 
 #include <array>
@@ -23,15 +23,15 @@ class wherry_mapped_engine_t;
 
 class wherry_join_t final : public io_object_t {
  public:
-  /// Runs in that I/O thread and tells `engine` of the result: on_joined or on_not_joined, once, from an event.
+  /// Runs in this I/O thread and tells `engine` of the result: on_joined or on_not_joined, once, from an event.
   wherry_join_t(io_thread_t* io_thread, wherry_mapped_engine_t& engine, const options_t& options, bool binds);
   ~wherry_join_t() override;
 
-  /// What this end says of itself. The end that was bound begins to listen, and says port 0 if it cannot.
+  /// Returns this end's offer. The bound end starts to listen, and offers port 0 if it cannot.
   const wherry_offer_t& offer();
-  /// Both greetings are through, and both ends have offered.
+  /// To be called when both greetings are complete and both ends have offered.
   void start(const wherry_offer_t& peers);
-  /// Gives up, without a word to the engine.
+  /// Gives up without telling the engine.
   void stop();
 
  private:
@@ -44,7 +44,7 @@ class wherry_join_t final : public io_object_t {
   void watch(fd_t fd);
   void unwatch();
 
-  /// What the connecting end shows first: a mark, and the token.
+  /// What the connecting end sends first: a mark, and the token.
   using proof_t = std::array<std::byte, 8 + sizeof(wherry_offer_t::token_t)>;
   static proof_t proof_of(const wherry_offer_t& offer);
 
@@ -56,7 +56,7 @@ class wherry_join_t final : public io_object_t {
   std::optional<wherry::Listener> listener_;
   std::optional<wherry::Connecting> connecting_;
   std::optional<wherry_link_t> link_;
-  proof_t heard_{};  ///< the proof, or the first byte of it the answer
+  proof_t heard_{};  ///< the proof; at the connecting end its first byte is the answer
   std::size_t heard_bytes_ = 0;
   std::optional<handle_t> watched_;
   bool starts_ = false;   ///< the timer of the start runs

@@ -23,16 +23,16 @@
 namespace zmq {
 namespace {
 
-/// How many connections one event accepts: others share the I/O thread.
+/// Connections that one event accepts at most: others share the I/O thread.
 constexpr int kMostAtOnce = 16;
 
-/// A connector that cannot be accepted keeps the descriptor readable. The reason, as a rule too many open files, does
-/// not go away faster for being asked again at once.
+/// Pause after a failed accept. The connector keeps the descriptor readable, and the reason, usually too many open
+/// files, does not go away faster if accept is retried at once.
 constexpr int kRestMs = 100;
 constexpr int kRestTimer = 1;
 
-/// Whether the filters ZMQ_IPC_FILTER_*, if there are any, let this peer in. They refuse a peer that the kernel does
-/// not vouch for.
+/// Whether the filters ZMQ_IPC_FILTER_*, if any are set, accept this peer. They refuse a peer that the kernel does not
+/// vouch for.
 bool is_welcome(const options_t& options, const wherry::Peer& peer) {
   const auto& uids = options.ipc_uid_accept_filters;
   const auto& gids = options.ipc_gid_accept_filters;
@@ -42,7 +42,7 @@ bool is_welcome(const options_t& options, const wherry::Peer& peer) {
   return uids.count(peer.uid) != 0 || gids.count(peer.gid) != 0 || pids.count(static_cast<pid_t>(peer.pid)) != 0;
 }
 
-/// On the first port of those named that is free.
+/// Listens on the first free port of those named.
 wherry::Listener listen_on(const char* name, const options_t& options) {
   wherry_ports_t ports(name);
   std::string text = *ports.next();
@@ -102,11 +102,11 @@ void wherry_listener_t::timer_event(int) {
 
 void wherry_listener_t::attach(wherry::Stream stream) {
   const endpoint_uri_pair_t pair(_endpoint, wherry_name(stream.peer().address), endpoint_type_bind);
-  // Only this may fail for want of descriptors, and it is first.
+  // Only this may fail for lack of descriptors, so it is first.
   auto* engine = new wherry_engine_t(wherry_link_t(std::move(stream), options), options, pair);
   const fd_t fd = engine->descriptor();
 
-  // As the base class has it, which knows two engines only, but for the owner of the session.
+  // As in the base class, which knows two engines only; but the session has another owner.
   io_thread_t* io_thread = choose_io_thread(options.affinity);
   zmq_assert(io_thread);
   session_base_t* session = session_base_t::create(io_thread, false, _socket, options, nullptr);

@@ -24,7 +24,7 @@ class wherry_listener_t final : public stream_listener_base_t {
   wherry_listener_t(io_thread_t* io_thread, socket_base_t* socket, const options_t& options);
   ~wherry_listener_t() override;
 
-  /// Listens on NODE:PORT. -1 with errno if that cannot be.
+  /// Listens on NODE:PORT. Returns -1 with errno on failure.
   int set_local_address(const char* name);
 
  protected:
@@ -37,7 +37,7 @@ class wherry_listener_t final : public stream_listener_base_t {
   void attach(wherry::Stream stream);
 
   io_thread_t* const io_thread_;
-  wherry_sessions_t* sessions_ = nullptr;  ///< none before the first connection
+  wherry_sessions_t* sessions_ = nullptr;  ///< null before the first connection
   std::unique_ptr<wherry::Listener> listener_;
   bool resting_ = false;
 };

@@ -14,7 +14,7 @@ bool names(std::string_view item, std::string_view endpoint) {
   return rest.empty() || item.ends_with('/') || rest.starts_with(':') || rest.starts_with('/');
 }
 
-/// libzmq asks the kernel for the addresses of a connection, which knows no names.
+/// libzmq asks the kernel for the addresses of a connection, and the kernel knows no names.
 bool names_loopback(std::string_view item, std::string_view endpoint) {
   constexpr std::string_view kLocalhost = "tcp://localhost";
   if (!item.starts_with(kLocalhost)) return names(item, endpoint);
@@ -22,8 +22,8 @@ bool names_loopback(std::string_view item, std::string_view endpoint) {
   return names("tcp://127.0.0.1" + port, endpoint) || names("tcp://[::1]" + port, endpoint);
 }
 
-/// tcp://127.0.0.1:2000 for tcp://[::ffff:127.0.0.1]:2000, which is what a socket of IPv6 calls it. Empty for any
-/// other.
+/// Returns tcp://127.0.0.1:2000 for tcp://[::ffff:127.0.0.1]:2000, which is the name that an IPv6 socket uses. Empty
+/// for any other endpoint.
 std::string without_v6(std::string_view endpoint) {
   constexpr std::string_view kMapped = "tcp://[::ffff:";
   const std::size_t end = endpoint.find(']');
@@ -34,7 +34,7 @@ std::string without_v6(std::string_view endpoint) {
 
 }  // namespace
 
-/// Never destroyed, as those that ask may outlive main().
+/// Never destroyed, because its users may outlive main().
 std::string_view wherry_map_of_environment() {
   static const std::string& map = *new std::string([] {
     const char* const text = std::getenv("WHERRY_ZMQ_MAP");

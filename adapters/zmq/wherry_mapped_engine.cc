@@ -29,8 +29,7 @@ i_engine* wherry_or_zmtp_engine(fd_t fd, const options_t& options, const endpoin
   return new (std::nothrow) zmtp_engine_t(fd, options, endpoints);
 }
 
-// As long as no stream carries the connection it is libzmq's own engine that runs, and not the parent class.
-// NOLINTBEGIN(bugprone-parent-virtual-call)
+// Until a stream carries the connection, libzmq's own engine runs, and not the parent class.
 
 wherry_mapped_engine_t::wherry_mapped_engine_t(fd_t socket, const options_t& options,
                                                const endpoint_uri_pair_t& endpoints)
@@ -66,7 +65,7 @@ int wherry_mapped_engine_t::read(void* data, size_t size) {
 
 int wherry_mapped_engine_t::read_greeting(unsigned char* data, size_t size) {
   const int n = zmtp_engine_t::read(data, size);
-  // Peers of older versions are through with 12 bytes or less, and have a decoder then.
+  // Peers of older versions are done with 12 bytes or less, and have a decoder then.
   if (n <= 0 || _decoder != nullptr) return n;
   const size_t kept = std::min<size_t>(n, received_.size() - received_bytes_);
   std::copy_n(data, kept, &received_[received_bytes_]);
@@ -85,8 +84,8 @@ int wherry_mapped_engine_t::read_greeting(unsigned char* data, size_t size) {
   return -1;
 }
 
-/// Whether both ends have offered and can meet: where one is on another machine, the other's port here would be that of
-/// a program that has nothing to do with either. The one that listens must have a port, and the other none.
+/// Whether both ends have offered and can meet. If one is on another machine, its port number belongs to an unrelated
+/// program here. The end that listens must have a port, and the other none.
 bool wherry_mapped_engine_t::begin_to_join() {
   const auto offer = wherry_offer_t::decode(std::span(received_).last<wherry_offer_t::bytes>());
   if (!speaks_zmtp_3() || !offer) return false;
@@ -95,8 +94,8 @@ bool wherry_mapped_engine_t::begin_to_join() {
   return binds_ ? join_->offer().port != 0 && peers_.port == 0 : peers_.port != 0;
 }
 
-/// Called when the socket is readable although both ends were to be silent: the peer has no stream, or is gone. 0:
-/// reading goes on over the socket.
+/// Called when the socket is readable although both ends should be silent: the peer has no stream, or is gone. Returns
+/// 0 if reading continues over the socket.
 int wherry_mapped_engine_t::read_joining() {
   unsigned char next = 0;
   if (::recv(socket_, &next, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && (errno == EAGAIN || errno == EINTR)) {
@@ -124,7 +123,7 @@ int wherry_mapped_engine_t::write(const void* data, size_t size) {
 
 // NOLINTEND(bugprone-parent-virtual-call)
 
-/// Writes the offer into what of the greeting's filler lies in `piece`, the next bytes of the greeting.
+/// Writes the offer into the part of the greeting's filler that lies in `piece`, the next bytes of the greeting.
 void wherry_mapped_engine_t::offer_within(std::span<unsigned char> piece) {
   const std::array filler = join_->offer().encode();
   for (size_t i = 0; i < piece.size(); i++) {
@@ -133,7 +132,8 @@ void wherry_mapped_engine_t::offer_within(std::span<unsigned char> piece) {
   }
 }
 
-/// Decided as the base class does: by the peer's signature, and the version that follows it.
+/// Whether the peer speaks ZMTP 3. Decided as in the base class: by the peer's signature, and the version that follows
+/// it.
 bool wherry_mapped_engine_t::speaks_zmtp_3() const {
   constexpr size_t kVersion = 10;
   return received_bytes_ > kVersion && received_[0] == 0xff && (received_[kVersion - 1] & 1) != 0 &&
@@ -141,7 +141,7 @@ bool wherry_mapped_engine_t::speaks_zmtp_3() const {
 }
 
 void wherry_mapped_engine_t::on_joined(wherry_link_t link) {
-  // The socket stays open: it is what monitors and ZMQ_SRCFD tell of.
+  // The socket stays open, because monitors and ZMQ_SRCFD report it.
   stage_ = stage_t::stream;
   go_on_over(std::move(link), io_thread_);
 }

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A connection over tcp or ipc that goes on over a stream of Wherry's. C++20: none of libzmq's own sources includes
+// A connection over tcp or ipc that continues over a stream of Wherry. C++20: none of libzmq's own sources includes
 // this.
 //
-// It begins as any other, with ZMTP's greeting over the socket. In the filler of the greeting each end says whether it
-// can use Wherry, and where it is. If both can, and are on one machine, both hold back what follows the greeting until
-// they have a stream (wherry_join.hpp), and it goes over that. Else it goes over the socket. What the socket is
-// connected to is what it has always been: through a tunnel, a proxy or a forwarded port both ends find each other, or
-// see that they are not on one machine.
+// It begins like any other, with ZMTP's greeting over the socket. In the filler of the greeting each end says whether
+// it can use Wherry, and where it is. If both can and are on one machine, both hold back what follows the greeting
+// until they have a stream (wherry_join.hpp), and send it over that. Otherwise it goes over the socket. The socket's
+// connection does not change: through a tunnel, a proxy or a forwarded port both ends find each other, or see that they
+// are not on one machine.
 //
 //   greeting --both offer--> joining --on_joined--> stream
 //      |                        |
@@ -32,7 +32,7 @@ class wherry_mapped_engine_t final : public wherry_engine_t {
   void plug(io_thread_t* io_thread, session_base_t* session) override;
   void out_event() override;
 
-  /// This object may be gone when either returns.
+  /// This object may be destroyed when either returns.
   void on_joined(wherry_link_t link);
   void on_not_joined();
 
@@ -55,9 +55,9 @@ class wherry_mapped_engine_t final : public wherry_engine_t {
   stage_t stage_ = stage_t::greeting;
   std::optional<wherry_join_t> join_;
   std::array<unsigned char, wherry_greeting_bytes> received_{};
-  size_t received_bytes_ = 0;  ///< of the peer's greeting
-  size_t sent_bytes_ = 0;      ///< of this side's
-  /// The last byte of the peer's greeting: while it is held back, the base class waits for it, and does nothing else.
+  size_t received_bytes_ = 0;  ///< bytes of the peer's greeting
+  size_t sent_bytes_ = 0;      ///< bytes of this side's greeting
+  /// The last byte of the peer's greeting. While it is held back, the base class waits for it and does nothing else.
   std::optional<unsigned char> withheld_;
   wherry_offer_t peers_;
 };

@@ -17,13 +17,13 @@ namespace {
 constexpr std::size_t kPage = 4096;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
-/// Many connections look after the same memory.
+/// Shortest time between looks: many connections look after the same memory.
 constexpr std::chrono::milliseconds kBetweenLooks{500};
 
-/// Of the machine's memory, or its control group's.
+/// Part of the machine's memory, or of its control group's, that is kept at most.
 constexpr std::uint64_t kPartKept = 16;
 
-/// More than any machine has: sums of such sizes do not overflow.
+/// More bytes than any machine has: sums of such sizes do not overflow.
 constexpr std::size_t kLargest = std::size_t{1} << 46;
 
 std::size_t up_to(std::size_t bytes, std::size_t multiple) { return (bytes + multiple - 1) / multiple * multiple; }
@@ -35,7 +35,7 @@ std::byte* map_pages(std::size_t bytes) {
 
 std::size_t beyond_boundary(const std::byte* place) { return reinterpret_cast<std::uintptr_t>(place) % kHugePage; }
 
-/// Kernels from 6.7 on begin large mappings where a huge page does; with others the ends are cut off.
+/// Kernels from 6.7 on align large mappings to huge pages. With others the ends are cut off.
 std::byte* map_aligned(std::size_t bytes) {
   std::byte* const place = map_pages(bytes);
   if (place == nullptr || beyond_boundary(place) == 0) return place;
@@ -186,7 +186,8 @@ void wherry_memory_t::remove(region_t*& list, region_t* region) {
   if (region->next != nullptr) region->next->previous = region->previous;
 }
 
-/// At most an eighth more. What is larger than a region has one for itself, of whole huge pages.
+/// Returns the slot size, at most an eighth more than `bytes`. A larger message than a region has one for itself, of
+/// whole huge pages.
 std::size_t wherry_memory_t::slot_for(std::size_t bytes) {
   if (bytes > region_bytes) return up_to(bytes, kHugePage);
   return up_to(bytes, std::max(kPage, std::bit_floor(bytes) / 8));
@@ -198,7 +199,7 @@ wherry_memory_t::region_t*& wherry_memory_t::with_space(std::size_t slot_bytes) 
   return with_space_.at(8 * octave + (slot_bytes - power) / (power / 8));
 }
 
-/// Of those for one message one that is up to a quarter larger will do.
+/// A region for one message may be up to a quarter larger than needed.
 wherry_memory_t::region_t* wherry_memory_t::take_empty(std::size_t capacity) {
   const auto fits = [=](std::size_t other) {
     return capacity == region_bytes ? other == capacity : capacity <= other && other <= capacity + capacity / 4;
@@ -211,8 +212,8 @@ wherry_memory_t::region_t* wherry_memory_t::take_empty(std::size_t capacity) {
   return region;
 }
 
-/// One that is kept, or a new one: the lock is open meanwhile. nullptr: no memory, not even without those that are
-/// kept.
+/// Returns a kept region, or a new one: the lock is released meanwhile. Returns null if there is no memory even without
+/// the kept regions.
 wherry_memory_t::region_t* wherry_memory_t::empty_region(std::unique_lock<std::mutex>& guard, std::size_t capacity) {
   region_t* region = take_empty(capacity);
   if (region != nullptr) return region;
@@ -227,7 +228,7 @@ wherry_memory_t::region_t* wherry_memory_t::empty_region(std::unique_lock<std::m
   return region;
 }
 
-/// A region without messages is one of slots of this size from now on. What it has held before is warm.
+/// Divides an empty region into slots of this size. Slots of a region that was used before are warm.
 void wherry_memory_t::divide(region_t* region, std::size_t slot_bytes) {
   const bool is_new = region->slot_bytes == 0;
   if (slot_bytes > region_bytes) slot_bytes = region->capacity;
@@ -239,7 +240,7 @@ void wherry_memory_t::divide(region_t* region, std::size_t slot_bytes) {
   if (slot_bytes <= region_bytes) insert(with_space(slot_bytes), region);
 }
 
-/// A few messages stay in many regions: pages between them go back to the system, as many as are too many.
+/// A few messages may stay in many regions: gives surplus pages between them back to the system.
 void wherry_memory_t::cool() {
   for (region_t* region : with_space_) {
     for (; region != nullptr; region = region->next) {
@@ -253,7 +254,7 @@ void wherry_memory_t::cool() {
   }
 }
 
-/// Messages come and go: what they took a moment ago they take again in a moment.
+/// Messages come and go: memory that they used a moment ago will be used again.
 std::size_t wherry_memory_t::most_to_keep() const {
   if (users_ == 0) return expected_ ? region_bytes : 0;
   if (watches_ == 0) return least_kept;
@@ -261,7 +262,7 @@ std::size_t wherry_memory_t::most_to_keep() const {
   return std::clamp(most - taken_bytes_, least_kept, most_to_keep_);
 }
 
-/// The timers that released what is unused are the parent's.
+/// The timers that release unused memory are the parent's.
 void wherry_memory_t::unlock_in_child() {
   watches_ = 0;
   unlock();
@@ -283,7 +284,8 @@ void wherry_memory_t::release(std::size_t most) {
 }
 
 wherry_memory_t& wherry_message_memory() {
-  // It reads files: not within the guard of the static, which a child that is forked meanwhile would wait for for ever.
+  // this_machine() reads files. Not within the guard of the static: a child that is forked meanwhile would wait for it
+  // for ever.
   const std::uint64_t bytes = wherry::this_machine().memory;
   static wherry_memory_t& memory = *[bytes] {
     (void)::pthread_atfork([] { wherry_message_memory().lock(); }, [] { wherry_message_memory().unlock(); },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What one end of a tcp or ipc connection tells the other of Wherry. It stands in the filler of the ZMTP greeting: 31
-// bytes that peers without Wherry send as zeros and do not look at.
+// What one end of a tcp or ipc connection tells the other about Wherry. It is in the filler of the ZMTP greeting: 31
+// bytes that peers without Wherry send as zeros and ignore.
 #pragma once
 
 #include <array>
@@ -24,15 +24,15 @@ struct wherry_offer_t {
   using token_t = std::array<unsigned char, 16>;
 
   std::uint16_t node = 0;
-  std::uint16_t port = 0;   ///< 0: of the end that connects, which listens nowhere
-  std::uint32_t place = 0;  ///< wherry_place() of this end; ends for which it differs stay on the socket
-  token_t token{};          ///< random; what connects to the port shows it, so that no other connection is taken for it
+  std::uint16_t port = 0;   ///< 0 at the end that connects, which does not listen
+  std::uint32_t place = 0;  ///< wherry_place() of this end; if it differs, both ends stay on the socket
+  token_t token{};          ///< random; a connection to the port must show it, so that no other is taken for it
 
-  /// With a random token. Port 0 if the system has no random numbers to give.
+  /// Makes an offer with a random token. Its port is 0 if the system has no random numbers.
   static wherry_offer_t random(std::uint16_t node, std::uint16_t port, std::uint32_t place);
 
   [[nodiscard]] std::array<unsigned char, bytes> encode() const;
-  /// Empty if that is no offer of this version.
+  /// Returns nothing if it is no offer of this version.
   static std::optional<wherry_offer_t> decode(std::span<const unsigned char, bytes> filler);
 
   [[nodiscard]] std::string address() const;  ///< wherry://NODE:PORT

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Where a connection of libzmq's over tcp or ipc gets its engine. libzmq's own sources include this header: C++11, and
-// nothing of Wherry's.
+// Makes the engine of a tcp or ipc connection. libzmq's own sources include this header: C++11, and nothing of
+// Wherry's.
 #ifndef WHERRY_ZMQ_OR_ZMTP_ENGINE_HPP
 #define WHERRY_ZMQ_OR_ZMTP_ENGINE_HPP
 
@@ -13,8 +13,8 @@ namespace zmq {
 
 struct i_engine;
 
-/// An engine for the connected socket `fd`, which it owns: libzmq's own, or where WHERRY_ZMQ_MAP names one of the two
-/// endpoints one that moves the connection to a stream of Wherry's if the peer can do so, too.
+/// Returns an engine for the connected socket `fd`, which it owns. If WHERRY_ZMQ_MAP names one of the two endpoints, it
+/// is one that moves the connection to a stream of Wherry if the peer can, too; otherwise libzmq's own.
 i_engine* wherry_or_zmtp_engine(fd_t fd, const options_t& options, const endpoint_uri_pair_t& endpoints);
 
 }  // namespace zmq

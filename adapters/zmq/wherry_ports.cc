@@ -18,7 +18,7 @@ constexpr unsigned kLast = 0xFFFF;
   throw wherry::Error(EINVAL, "bind", "wherry://" + name, "write a range of ports as *[60000-60100]");
 }
 
-/// Empty text: `absent`.
+/// Returns the number in the text, or `absent` if the text is empty.
 unsigned number(const std::string& name, std::string_view text, unsigned absent) {
   if (text.empty()) return absent;
   unsigned value = 0;

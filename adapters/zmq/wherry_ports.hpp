@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ports that a name to bind leaves to choose from. Written as programs of ZeroMQ's know it: 0 and * are any free
-// port, as for tcp; *[60000-60100] and [60000-60100] are the first free one of a range and ![60000-60100] a random one,
-// as czmq has it for tcp, with either limit left out for the first and the last port that no convention assigns.
+// The ports among which a name to bind leaves a choice, in the syntax of ZeroMQ programs: 0 and * are any free port, as
+// for tcp. *[60000-60100] and [60000-60100] are the first free port of a range, and ![60000-60100] a random one, as in
+// czmq for tcp. Without a limit, the range begins or ends with the first or last port that no convention assigns.
 #pragma once
 
 #include <optional>
@@ -12,11 +12,11 @@ namespace zmq {
 
 class wherry_ports_t {
  public:
-  /// `name` is what follows wherry://. Throws wherry::Error (EINVAL) if it has a range that is none; other names are
-  /// for Wherry to judge.
+  /// `name` is the part after wherry://. Throws wherry::Error (EINVAL) if its range is invalid. Other names are checked
+  /// by wherry::listen.
   explicit wherry_ports_t(const std::string& name);
 
-  /// The next name to try, for wherry::listen; empty when there are no more.
+  /// Returns the next name to try, for wherry::listen. Empty if there are no more.
   std::optional<std::string> next();
 
  private:
@@ -26,7 +26,7 @@ class wherry_ports_t {
   std::optional<std::string> only_;  ///< if there is no range, the whole name
   unsigned first_ = 0;
   unsigned count_ = 1;
-  unsigned start_ = 0;  ///< where in the range to begin
+  unsigned start_ = 0;  ///< offset in the range to begin with
   unsigned tried_ = 0;
 };
 

@@ -18,18 +18,18 @@ namespace {
 constexpr std::uintptr_t kPage = 4096;
 constexpr std::uintptr_t kChunk = std::uintptr_t{1} << 20;
 
-/// With fewer missing pages in a chunk the faults are cheaper.
+/// Least missing pages of a chunk for a call; with fewer, the faults are cheaper.
 constexpr std::ptrdiff_t kWorthACall = 16;
 
-/// A look costs a twentieth of what copying 64 KiB does.
+/// Most buffers skipped between two looks. A look costs a twentieth of copying 64 KiB.
 constexpr unsigned kLongestInterval = 15;
 
-/// Pages are reckoned with as numbers: what a message's buffer begins and ends with belongs to others, too.
+/// Pages are computed with as numbers: the first and the last page of a buffer belong to others, too.
 void* pointer_to(std::uintptr_t page) {
   return reinterpret_cast<void*>(page);  // NOLINT(performance-no-int-to-ptr)
 }
 
-/// How many of the chunk's pages are not mapped yet. At most a chunk and a page.
+/// Returns how many of the chunk's pages are not mapped yet. The range is a chunk and a page at most.
 std::ptrdiff_t count_missing(std::uintptr_t begin, std::uintptr_t end) {
   std::array<unsigned char, kChunk / kPage + 1> there{};
   const std::uintptr_t pages = (end - begin) / kPage;
@@ -70,7 +70,7 @@ void wherry_heap_prefault_t::before(const void* place, std::size_t bytes) {
   interval_ = 0;
   begin_ = begin;
   end_ = begin + kChunk;
-  // Pages that were never written take no memory. Where the heap ends sooner the call maps what there is, and fails.
+  // Pages that were never written take no memory. If the heap ends sooner, the call maps what there is, and fails.
   (void)::madvise(pointer_to(begin_), end_ - begin_, MADV_POPULATE_READ);
 }
 

@@ -15,11 +15,11 @@
 namespace zmq {
 namespace {
 
-/// A program may set ZMQ_LINGER anew before it closes a socket that has unbound its port: it is looked at so often.
+/// Interval of looks at ZMQ_LINGER: a program may change it before it closes a socket that has unbound its port.
 constexpr int kLingerLookMs = 100;
 constexpr int kLingerTimer = 1;
 
-/// The socket's options are its own thread's but for this one, which is atomic.
+/// The socket's options belong to its own thread, except this one, which is atomic.
 int linger_of(socket_base_t* socket) {
   struct reach_t : own_t {
     using own_t::options;
@@ -34,7 +34,7 @@ wherry_drain_t::wherry_drain_t(io_thread_t* io_thread, const options_t& options,
   engine.set_drain(this);
 }
 
-/// The acknowledgement is what the gate waits for. This object may be gone when the call returns.
+/// The gate waits for the acknowledgement. This object may be destroyed when the call returns.
 void wherry_drain_t::process_term(int linger) {
   if (engine_ == nullptr) return own_t::process_term(linger);
   if (linger == 0) {
@@ -56,14 +56,14 @@ void wherry_drain_t::engine_gone() {
   terminate();
 }
 
-/// Of the drain: it was asked to end, or its connection has ended.
+/// Acknowledgement of the drain: it was asked to end, or its connection has ended.
 void wherry_gate_t::process_term_ack() {
   const bool ending = is_terminating();
   unregister_term_ack();  // this object may be gone now, if it was ending
   if (!ending) terminate();
 }
 
-/// The acknowledgement is on its way already: the owner of the sessions waits for it.
+/// The acknowledgement has been sent already: the owner of the sessions waits for it.
 void wherry_gate_t::process_destroy() {
   sessions_.drained(this);
   own_t::process_destroy();
@@ -90,7 +90,7 @@ void wherry_sessions_t::process_term(int linger) {
   await_linger();
 }
 
-/// A child that asks for its end itself is given no time: a session whose engine is gone, or a gate without a drain.
+/// A child that asks for its own end gets no linger time: a session whose engine is gone, or a gate without a drain.
 void wherry_sessions_t::end_child(own_t* child, int linger) {
   options.linger.store(linger);
   term_child(child);

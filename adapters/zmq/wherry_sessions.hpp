@@ -2,16 +2,16 @@
 //
 // The connections of a bound port, and how they end. C++20: none of libzmq's own sources includes this.
 //
-// A program may unbind a port and close the socket while a reply is still under way. libzmq's session gives up its
-// messages then: its own pipe is being terminated when the socket terminates the other end, which drops what was not
-// read. So a session of a port is not asked to end before its connection has written what it had:
+// A program may unbind a port and close the socket while a reply is still under way. libzmq's session then gives up its
+// messages: its own pipe is being terminated when the socket terminates the other end, which drops what was not read.
+// So a session of a port is asked to end only after its connection has written what it had:
 //
 //   sessions --term--> gate --term--> drain, in the session's I/O thread --> engine
 //      |                               '--ack, once the engine has written all--> gate
 //      '--term, when the gate is gone or ZMQ_LINGER is over--> session
 //
-// A command to an I/O thread arrives after those that were sent before it. So an engine that is asked by a drain knows
-// of all messages that the program has sent before it unbound the port.
+// A command to an I/O thread arrives after those that were sent before it. So an engine that a drain asks knows of all
+// messages that the program has sent before it unbound the port.
 #pragma once
 
 #include <map>
@@ -26,15 +26,15 @@ class socket_base_t;
 class wherry_engine_t;
 class wherry_sessions_t;
 
-/// Asks one engine to say when it has written what it had. Lives in the I/O thread of the engine's session, and is told
-/// when the engine goes away.
+/// Asks one engine to report when it has written what it had. Lives in the I/O thread of the engine's session. The
+/// engine tells it of its own end.
 class wherry_drain_t final : public own_t {
  public:
-  /// @param engine  which takes the new object as its drain
+  /// @param engine  takes the new object as its drain
   wherry_drain_t(io_thread_t* io_thread, const options_t& options, wherry_engine_t& engine);
 
-  /// Called by the engine once it has written all, if this object has asked for that. The engine must not use this
-  /// object afterwards.
+  /// Called by the engine once it has written everything, if this object has asked for that. The engine must not use
+  /// this object afterwards.
   void all_written();
   /// Called by the engine's destructor. The engine must not use this object afterwards.
   void engine_gone();
@@ -67,13 +67,13 @@ class wherry_gate_t final : public own_t {
 class wherry_sessions_t final : public own_t, private io_object_t {
  public:
   /// @param io_thread  the listener's
-  /// @param socket     the one that is bound, which outlives this
+  /// @param socket     the bound socket, which outlives this object
   wherry_sessions_t(io_thread_t* io_thread, socket_base_t* socket, const options_t& options);
 
-  /// @param session  whose engine is `engine`, not attached yet
+  /// @param session  its engine will be `engine`, which is not attached yet
   /// @param io_thread  the session's
   void launch(session_base_t* session, io_thread_t* io_thread, wherry_engine_t& engine);
-  /// By a gate, which is gone but for its acknowledgement.
+  /// Called by a gate of which only the acknowledgement is left.
   void drained(wherry_gate_t* gate);
 
  private:
@@ -86,7 +86,7 @@ class wherry_sessions_t final : public own_t, private io_object_t {
 
   io_thread_t* const io_thread_;
   socket_base_t* const socket_;
-  std::map<wherry_gate_t*, session_base_t*> gates_;  ///< of connections that are not drained
+  std::map<wherry_gate_t*, session_base_t*> gates_;  ///< gates of connections that are not drained
   bool draining_ = false;
   int linger_ = 0;  ///< ms; negative: no limit
   int waited_ = 0;  ///< ms

@@ -11,7 +11,7 @@
 namespace zmq {
 namespace {
 
-/// After so long without large messages the memory that is kept for them is given back.
+/// After this time without large messages, the memory kept for them is returned.
 constexpr int kIdleMs = 1000;
 constexpr int kIdleTimer = 1;
 
@@ -57,8 +57,8 @@ void wherry_watch_t::end_turn() {
   if (std::exchange(turn_, false)) reset_pollout(watched_);
 }
 
-/// The engine, and this watch with it, may be gone when the call returns. While this is paused the poller reports only
-/// the peer's end, and would report it again and again: so the descriptor is removed.
+/// The engine, and this watch with it, may be destroyed when the call returns. While this is paused the poller reports
+/// only the peer's end, and would do so again and again. So the descriptor is removed.
 void wherry_watch_t::in_event() {
   if (!paused_) return (engine_.*news_)();
   if (watched_ == nullptr) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A descriptor that an I/O thread looks at for an engine, besides the one that libzmq's own engine polls. C++20: none
-// of libzmq's own sources includes this.
+// A descriptor that an I/O thread polls for an engine, besides the one that libzmq's own engine polls. C++20: none of
+// libzmq's own sources includes this.
 #pragma once
 
 #include <fd.hpp>
@@ -19,16 +19,16 @@ class wherry_watch_t final : public io_object_t {
   wherry_watch_t(io_thread_t* io_thread, fd_t fd, wherry_engine_t& engine, news_t news);
   ~wherry_watch_t() override;
 
-  /// Until `resume` nothing is called but for a turn.
+  /// Until resume(), `news` is called only for a turn.
   void pause();
-  /// After a pause: calls `news` soon, whether there are any or not.
+  /// Ends a pause: calls `news` soon, whether there is any or not.
   void resume();
-  /// The engine has more to do, after the other engines of this thread have had their turn.
+  /// Calls `news` again after the other engines of this thread have had their turn.
   void ask_for_turn();
-  /// `news` is not called again for the turn that was asked for. Without one this does nothing.
+  /// Cancels the turn that was asked for, if there is one.
   void end_turn();
 
-  /// Large messages pass: when there are none for a while, their memory goes back to the system.
+  /// To be called when large messages pass: when there are none for a while, their memory is returned to the system.
   void await_idle_memory();
 
  private:
@@ -40,7 +40,7 @@ class wherry_watch_t final : public io_object_t {
   const fd_t fd_;
   wherry_engine_t& engine_;
   const news_t news_;
-  handle_t watched_ = nullptr;  ///< null: paused, and the peer is gone
+  handle_t watched_ = nullptr;  ///< null while paused after the peer's end
   bool paused_ = false;
   bool turn_ = false;
   bool timed_ = false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the provider's endpoints write into each other's mailboxes: one packet is one message of the mailbox, a head
-// and, for some operations, what follows it. Written by the sending endpoint, read by the receiving one, which checks
-// each field. Both run on one machine, from builds that agree on kPacketVersion: the endpoint's name carries it.
+// Packets between the provider's endpoints. One packet is one mailbox message: a head, then whatever the operation
+// needs. The sending endpoint writes it; the receiving endpoint checks each field. Both run on one machine, from builds
+// with equal kPacketVersion, which is part of an endpoint's name.
 #pragma once
 
 #include <cstddef>
@@ -12,33 +12,33 @@ namespace wherry::mpi {
 
 inline constexpr std::uint32_t kPacketVersion = 5;
 
-/// Of an endpoint's name.
+/// Bytes of an endpoint's name.
 inline constexpr std::size_t kNameBytes = 64;
 
 enum class Operation : std::uint8_t {
   none = 0,     ///< never sent
   hello,        ///< the first packet of each side: `data` is the incarnation it expects; its own name follows
-  short_eager,  ///< as `eager`, of a head of kShortHead bytes: the packet's length tells that of the payload
+  short_eager,  ///< an `eager` with a head of kShortHead bytes: the packet's length gives the payload's
   eager,        ///< a message: the payload follows
-  announce,     ///< a message that stays where it is until it is matched: a table of RemotePieces follows
-  want,         ///< answers announcements and `grant`: stream the first `bytes` to the transfer `data`
-  stream,       ///< answers `want`, one for each chunk: `request` is that number, `data` the chunk's offset; it follows
-  done,         ///< answers announcements, `grant`, and `eager` with kWantsReply: the receiver has it; `data`: an errno
-                ///< value or 0
-  stop_eager,   ///< the receiver holds too much that nothing was posted for: announce everything
-  resume_eager,  ///< no longer
+  announce,     ///< rendezvous: the payload stays with the sender until it is matched; RemotePieces follow
+  want,         ///< answers announcements and `grant`: asks for the first `bytes`, streamed to the transfer `data`
+  stream,  ///< answers `want`, once for each chunk, which follows: `request` is that number, `data` the chunk's offset
+  done,    ///< ends an announcement, a `grant`, or an `eager` with kWantsReply: `data` is 0 or an errno value
+  stop_eager,    ///< back-pressure: the receiver holds too many unexpected messages; announce everything
+  resume_eager,  ///< ends `stop_eager`
 
-  // One-sided, into and out of memory that the receiver has registered: a table of RemoteRanges says where. The
-  // receiver checks each, and does what is asked only if all are allowed.
+  // One-sided operations on memory that the receiver has registered. A table of RemoteRanges names the memory. The
+  // receiver checks each range, and carries the operation out only if all are allowed.
   write,           ///< the payload follows; answered by `accessed`
-  announce_write,  ///< the payload stays where it is: a table of RemotePieces before that of ranges; `want` or `done`
-  read,            ///< answered by `reply`, by `grant` if it is long, or, where it is not allowed, by `accessed`
-  atomic,          ///< operands follow, then comparands; answered by `accessed`, with kFetches by `reply`
-  accessed,        ///< answers those three: `data` is 0 or an errno value
-  reply,           ///< answers `read` and `atomic`: the payload follows
-  grant,           ///< answers `read`: a table of RemotePieces, to be read there or wanted; `data` is its own number
+  announce_write,  ///< the payload stays with the sender: RemotePieces, then the ranges; answered by `want` or `done`
+  read,            ///< answered by `reply`, if it is long by `grant`; by `accessed` if it is refused or empty
+  atomic,    ///< operands follow, then comparands; answered by `accessed`; with kFetches by `reply` if it is allowed
+  accessed,  ///< answers `write`, `read` and `atomic`: `data` is 0 or an errno value
+  reply,     ///< answers `read` and `atomic`: the payload follows
+  grant,     ///< answers a long `read`: RemotePieces, to be read there or asked for by `want`; `data` is the offer's
+             ///< number
 
-  count,  ///< of operations
+  count,  ///< number of operations
 };
 
 /// Bits of PacketHead::flags.
@@ -46,33 +46,33 @@ inline constexpr std::uint8_t kTagged = 1;
 inline constexpr std::uint8_t kHasData = 2;     ///< `data` is the application's, for the receiver's completion
 inline constexpr std::uint8_t kWantsReply = 4;  ///< the sender waits for `done`
 inline constexpr std::uint8_t kReaches = 8;     ///< the sender can read the receiver's private memory
-inline constexpr std::uint8_t kFetches = 16;    ///< the sender wants the values from before
+inline constexpr std::uint8_t kFetches = 16;    ///< the sender wants the values from before the operation
 
 struct PacketHead {
-  Operation operation;    ///< what this is
-  std::uint8_t flags;     ///< of the above
-  std::uint16_t pieces;   ///< entries of the table that follows, at most kMostRemotePieces
+  Operation operation;
+  std::uint8_t flags;     ///< kTagged to kFetches
+  std::uint16_t pieces;   ///< entries of the table of RemotePieces, at most kMostRemotePieces
   std::uint8_t ranges;    ///< entries of the table of RemoteRanges, at most kMostRemoteRanges
   std::uint8_t datatype;  ///< of `atomic`: an fi_datatype
   std::uint8_t action;    ///< of `atomic`: an fi_op
   std::uint8_t reserved;  ///< 0
   std::uint64_t tag;
   std::uint64_t data;
-  /// Of the whole payload; of `stream` of the chunk; of `read` and `atomic` of the memory that the ranges name.
+  /// Length of the whole payload; of `stream`, of the chunk; of `read` and `atomic`, of the memory that the ranges
+  /// name.
   std::uint64_t bytes;
-  std::uint64_t
-      request;  ///< the number by which the peer knows its request; of the sender, or in answers of the receiver
+  std::uint64_t request;  ///< the requester's number for the request; answers carry it back
 };
 static_assert(sizeof(PacketHead) == 40 && alignof(PacketHead) == 8 && std::is_trivially_copyable_v<PacketHead>);
 static_assert(offsetof(PacketHead, pieces) == 2 && offsetof(PacketHead, tag) == 8 && offsetof(PacketHead, data) == 16);
 static_assert(offsetof(PacketHead, bytes) == 24 && offsetof(PacketHead, request) == 32);
 
-/// Of a short message, so that with a payload of 16 bytes it moves one line.
+/// Head of a short message: with a payload of 16 bytes the message moves one cache line.
 inline constexpr std::size_t kShortHead = offsetof(PacketHead, bytes);
 
 inline constexpr std::size_t kMostRemotePieces = 4;
 
-/// Private memory of the sender, for read_private.
+/// A range of the sender's private memory, for Mailbox::read_private.
 struct RemotePiece {
   std::uint64_t address;
   std::uint64_t bytes;
@@ -80,12 +80,12 @@ struct RemotePiece {
 static_assert(sizeof(RemotePiece) == 16 && std::is_trivially_copyable_v<RemotePiece>);
 
 inline constexpr std::size_t kMostRemoteRanges = 4;
-/// Bytes of the memory that one `atomic` names.
+/// Bytes of memory that one `atomic` may name.
 inline constexpr std::size_t kMostAtomicBytes = 4096;
 
-/// Registered memory of the receiver.
+/// A range of the receiver's registered memory.
 struct RemoteRange {
-  std::uint64_t address;  ///< from the region's beginning, or as that was registered
+  std::uint64_t address;  ///< from the region's first byte, or with FI_MR_BASIC the target's virtual address
   std::uint64_t bytes;
   std::uint64_t key;
 };

@@ -26,7 +26,7 @@ struct Traits<Signed128> {
 template <>
 struct Traits<Unsigned128> : Traits<Signed128> {};
 
-/// Whose sums and products wrap instead of being undefined.
+/// The type in which sums and products wrap around. In T itself an overflow may be undefined.
 template <class T>
 struct Wrapping {
   using Type = T;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arithmetic of fi_atomic(3), on memory that may be aligned to nothing. One operation is atomic to others of the
-// same domain, whose lock is held.
+// The arithmetic of fi_atomic(3), on memory of any alignment. An operation is atomic with respect to others of the same
+// domain, because the caller holds the domain's lock.
 #pragma once
 
 #include <cstddef>
@@ -8,24 +8,25 @@
 
 namespace wherry::mpi {
 
-/// What is sent with the operation and what comes back: the sets of calls of fi_atomic(3).
+/// Which operands an operation sends and whether it returns old values: the three sets of calls of fi_atomic(3).
 enum class AtomicKind : std::uint8_t { base, fetch, compare };
 
-/// 0: there is no such datatype. Datatypes and actions are fi_datatype and fi_op, as peers send them.
+/// Returns 0 if there is no such datatype. Datatypes and actions are numbers of fi_datatype and fi_op, as peers send
+/// them.
 std::size_t bytes_of_datatype(unsigned datatype);
 bool is_atomic(unsigned datatype, unsigned action, AtomicKind kind);
-/// Whether the action compares; it needs comparands then.
+/// Whether the action compares, and so needs comparands.
 bool compares(unsigned action);
-/// Whether the action is a read: it has no operand, and changes nothing.
+/// Whether the action is a read, which has no operand and changes nothing.
 bool only_reads(unsigned action);
 
 struct AtomicOperands {
   std::byte* target;
   const std::byte* operand;    ///< null for a read
-  const std::byte* comparand;  ///< null where nothing is compared
-  std::byte* result;           ///< the values from before; null if they are not wanted
+  const std::byte* comparand;  ///< null if the action does not compare
+  std::byte* result;           ///< receives the old values; null if they are not wanted
 };
-/// `count` elements, of a pair that is_atomic.
+/// Runs the action on `count` elements. is_atomic() must be true of the datatype and the action.
 void run_atomic(unsigned datatype, unsigned action, const AtomicOperands& operands, std::size_t count);
 
 }  // namespace wherry::mpi

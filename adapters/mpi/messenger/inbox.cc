@@ -13,13 +13,13 @@
 namespace wherry::mpi {
 namespace {
 
-constexpr int kMostPieces = 64;  // per round: what is to be sent has its turn, too
+constexpr int kMostPieces = 64;  // per round, so that sending has its turn
 
 }  // namespace
 
-// Ends with what has come from one peer: a look that finds nothing would take as long as the message did,
-// and the application waits for that. Not so with more ranks than processors, where peers wait for this one's turn: an
-// allreduce of 48 took half as long again.
+// Stops after the pieces of one peer: another look that finds nothing takes as long as a message, and the application
+// waits meanwhile. With more ranks than processors it takes more, because peers wait for this one's turn: otherwise an
+// allreduce of 48 ranks took half as long again.
 bool Inbox::take() noexcept {
   Mailbox::Piece piece;
   int taken = 0;
@@ -31,8 +31,8 @@ bool Inbox::take() noexcept {
   return true;
 }
 
-// The most frequent packet, a short message that is whole and waited for, without the parts that put others together.
-// False: it is not one.
+// Fast path for the most frequent packet: a short message that has arrived whole and for which a receive is posted.
+// Returns false if it is another packet.
 bool Inbox::take_short(Inflow& inflow, const Mailbox::Piece& piece) noexcept {
   const std::span<const std::byte> bytes = piece.bytes.first;
   if (bytes.size() != piece.message_bytes || bytes.size() < kShortHead || inflow.link == nullptr) return false;
@@ -44,15 +44,15 @@ bool Inbox::take_short(Inflow& inflow, const Mailbox::Piece& piece) noexcept {
   return true;
 }
 
-// The same for an answer that is a head alone: there is one for each message whose sender waits for it, and for each
-// one-sided operation.
+// Fast path for an answer that is a head alone. There is one for each message whose sender waits for delivery, and for
+// each one-sided operation. Returns false if it is another packet.
 bool Inbox::take_answer(Inflow& inflow, const Mailbox::Piece& piece) noexcept {
   const std::span<const std::byte> bytes = piece.bytes.first;
   if (bytes.size() != sizeof(PacketHead) || piece.message_bytes != sizeof(PacketHead)) return false;
   const auto operation = static_cast<Operation>(bytes.front());
   if (inflow.link == nullptr || (operation != Operation::done && operation != Operation::accessed)) return false;
   std::memcpy(&inflow.packet, bytes.data(), sizeof(PacketHead));
-  inflow.packet.operation = operation;  // not loaded twice
+  inflow.packet.operation = operation;  // the value that was checked: the peer may have changed it since
   mailbox_.consume(piece, bytes.size());
   protocol_of(operation).begin(roles_, inflow);
   if (inflow.error != 0) losses_.on_breach(inflow);
@@ -89,7 +89,7 @@ void Inbox::feed(Inflow& inflow, std::span<const std::byte> bytes) {
   if (inflow.sink != nullptr) inflow.sink->progressed(inflow);
 }
 
-// The head is complete, or its first part, or it and the table behind it.
+// Called when head_wanted bytes are there: the short head, the whole head, or the head and the tables behind it.
 void Inbox::read_head(Inflow& inflow) {
   if (inflow.head_bytes == kShortHead) {
     std::memcpy(&inflow.packet, inflow.head.data(), kShortHead);
@@ -122,7 +122,7 @@ void Inbox::begin(Inflow& inflow) {
   }
 }
 
-// All of the packet is there.
+// Called when the whole packet has arrived.
 void Inbox::end(Inflow& inflow) {
   if (inflow.head_bytes < inflow.head_wanted) {
     inflow.error = FI_EIO;

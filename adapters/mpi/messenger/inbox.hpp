@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What comes out of the mailbox: puts the heads of packets together, checks their fields, and hands each packet to the
-// role that its operation names. A peer that breaks the rules is lost, and what it had under way fails.
+// Receives packets from the mailbox: assembles and checks their heads, then calls the role that handles the operation.
+// A peer that violates the protocol is disconnected, and its pending requests fail.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ class Inbox {
   Inbox(Mailbox& mailbox, const Roles& roles, Losses& losses)
       : mailbox_(mailbox), links_(roles.links), receiver_(roles.receiver), roles_(roles), losses_(losses) {}
 
-  /// Takes some of what has arrived. True if anything had.
+  /// Handles up to 64 pieces that have arrived. Returns true if there was one.
   bool take() noexcept;
 
  private:

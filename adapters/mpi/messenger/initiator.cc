@@ -10,7 +10,7 @@
 namespace wherry::mpi {
 namespace {
 
-// What is longer stays in the initiator's memory until the target has read it.
+// Longer payloads stay in the initiator's memory until the target has read them, and cannot be injected.
 static_assert(kMostInjected <= kMostOrdered);
 
 PacketHead head_of(const RemoteRequest& request) {
@@ -125,7 +125,7 @@ void Initiator::on_accessed(Inflow& inflow) {
   end(*access, static_cast<int>(outcome));
 }
 
-// Null: the peer answers what it was not asked, or so.
+// Returns null, with Inflow::error set, if the answer fits no pending request.
 Initiator::Pending* Initiator::begin_answer(Inflow& inflow) {
   Pending* access = accesses_.find(inflow.packet.request);
   const bool fits = access != nullptr && access->to == inflow.link && access->sent && !access->answered &&

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided operations of this endpoint (remote.hpp), from the request to the answer.
+// One-sided operations (remote.hpp) that this endpoint starts, from the request to the answer.
 #pragma once
 
 #include <rdma/fi_errno.h>
@@ -34,9 +34,9 @@ class Initiator final : public PayloadSink, public TransferOwner {
         self_(self),
         reporter_(reporter) {}
 
-  /// To a link that is connected. Its completion comes with the target's answer.
+  /// Starts an operation over a connected link. It completes when the target answers.
   void access(const RemoteRequest& request);
-  /// At once, whatever it is: both sides are here.
+  /// Carries out an operation on this endpoint's own memory, at once.
   void access_self(const RemoteRequest& request);
 
   void on_accessed(Inflow& inflow);
@@ -52,8 +52,8 @@ class Initiator final : public PayloadSink, public TransferOwner {
  private:
   /// An operation that waits for its answer.
   struct Pending : Request {
-    Buffers result;       ///< where what it fetches goes
-    std::uint64_t asked;  ///< bytes of Link::asked
+    Buffers result;       ///< receives what the operation fetches
+    std::uint64_t asked;  ///< its share of Link::asked
     bool reaches;         ///< the target was told that its memory can be read from here
     bool answered;        ///< the answer has begun
 

@@ -6,8 +6,8 @@
 namespace wherry::mpi {
 namespace {
 
-// Lanes of this endpoint, and what a peer has announced before it gets one: its pages come into being, which takes
-// about as long as copying this.
+// Lanes per endpoint, and bytes that a peer must announce before it gets one. To fault in a lane's pages takes about as
+// long as copying this many bytes.
 constexpr std::size_t kMostLanes = 4;
 constexpr std::uint64_t kLaneAfter = 16 << 20;
 constexpr std::uint64_t kLaneIdle = 2'000'000'000;  // ticks: about a second

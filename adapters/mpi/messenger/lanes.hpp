@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer that sends many long messages is given a lane: its section then is as large as a stream's ring, which comes
-// round to a line only after the reader's cache has lost it. A few peers at a time have one, as long as they use it.
+// Lanes: larger sections for the few peers that are sending many long messages. A lane is as large as a stream's ring:
+// it wraps around to a cache line only after that line has left the reader's cache. A lane is closed when its peer
+// stops using it.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ class Lanes {
  public:
   explicit Lanes(Mailbox& mailbox) : mailbox_(mailbox) {}
 
-  /// The peer has announced a message of `bytes` bytes.
+  /// Notes that the peer has announced a message of `bytes` bytes, and may give it a lane.
   void consider(Link& link, std::uint64_t bytes);
   void close(Link& link) noexcept;
   void close_idle() noexcept;

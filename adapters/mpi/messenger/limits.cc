@@ -4,15 +4,15 @@
 namespace wherry::mpi {
 namespace {
 
-// Bytes of messages that nothing was posted for: senders keep theirs beyond the first, until it has shrunk to the
-// second.
+// Bytes of unexpected messages: beyond the first, senders are asked to announce their messages; at the second, they may
+// send eagerly again.
 constexpr std::uint64_t kStopEager = 64 << 20;
 constexpr std::uint64_t kResumeEager = 32 << 20;
-// What a peer may add after `stop_eager`: this, and what its section holds. The shortest packet takes 40 bytes there,
-// and kOverrunPerByte times as much here (UnexpectedMessages).
+// Bytes that a peer may add after `stop_eager`, besides what its section holds. The shortest packet takes 40 bytes of
+// the section, and kOverrunPerByte times as much here (UnexpectedMessages).
 constexpr std::uint64_t kMostOverrun = 64 << 20;
-// Of one peer: announcements that nothing was posted for, accesses under way, and answers that it does not take. Its
-// own process holds more for each of them than this one does.
+// Requests of one peer under way here: unmatched announcements, accesses, and answers that it does not take. The peer
+// itself needs more memory for each of them than this process.
 constexpr std::size_t kMostHeld = 1 << 20;
 
 }  // namespace

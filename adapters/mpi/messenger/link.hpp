@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a messenger knows of one other endpoint, and of a packet that arrives from it. The parts of a Link belong to the
-// classes that their comments name.
+// State of one other endpoint, and of the packet that arrives from it. Comments in Link name the class that uses the
+// members below them.
 #pragma once
 
 #include <array>
@@ -21,43 +21,43 @@ struct Packet;
 
 inline constexpr std::uint64_t kAnySource = UINT64_MAX;
 
-/// The way to one other endpoint, or to this one.
+/// The connection to one other endpoint, or this endpoint's link to itself.
 struct Link : Hook {
   Name name;
   bool self = false;
-  std::uint64_t address = kAnySource;  ///< what the application calls it
+  std::uint64_t address = kAnySource;  ///< the application's fi_addr_t of the endpoint
   Mailbox::Peer peer = Mailbox::kNoPeer;
-  int error = 0;  ///< the connection is lost: an errno value
+  int error = 0;  ///< errno value once the connection is lost, else 0
 
   // Outbox
   List<Packet> queue;  ///< packets that wait for room
   std::size_t queued = 0;
-  std::uint64_t copied = 0;            ///< bytes of their payloads that are copies
-  Operation notice = Operation::none;  ///< to be sent ahead of them
+  std::uint64_t copied = 0;            ///< bytes of queued payloads that are copies
+  Operation notice = Operation::none;  ///< `stop_eager` or `resume_eager`, to be sent ahead of the queue
 
   // Limits: what the peer makes this process hold
   bool stopped = false;       ///< it was asked to announce all its messages
-  std::uint64_t overrun = 0;  ///< bytes of its unexpected messages that came unannounced since then
-  std::size_t held = 0;       ///< its announcements that nothing was posted for, and its accesses under way
+  std::uint64_t overrun = 0;  ///< bytes of its unexpected eager messages since then
+  std::size_t held = 0;       ///< its unmatched announcements, and its accesses and grants under way
   std::uint64_t asked = 0;    ///< Initiator: bytes of the answers under way that the peer may have to keep copies of
 
   // MessageSender and Offers: what this process keeps for the peer
-  bool announces_all = false;  ///< the peer has asked for it
-  std::uint64_t kept = 0;      ///< bytes of offered payloads whose completion was reported
+  bool announces_all = false;  ///< the peer has sent `stop_eager`
+  std::uint64_t kept = 0;      ///< bytes of offered payloads whose completion was already reported
 
   // Transfers and Lanes: long messages from the peer
-  std::uint64_t last_streamed = 0;  ///< arch::ticks when it last announced one, or streamed
-  std::uint32_t penalty = 0;        ///< messages that are read without asking it to stream, after the last stall
-  std::uint32_t to_be_read = 0;     ///< of them, still to come
-  std::uint64_t announced = 0;      ///< bytes since it was idle, or was refused a lane
+  std::uint64_t last_streamed = 0;  ///< arch::ticks at its last announcement or chunk
+  std::uint32_t penalty = 0;        ///< messages to be read without asking it to stream, after its last stall
+  std::uint32_t to_be_read = 0;     ///< how many of these remain
+  std::uint64_t announced = 0;      ///< bytes announced since it was idle, or since the last decision about a lane
   bool has_lane = false;
 };
 
-/// Where a message comes from, as receives name it. kAnySource while it is unknown.
+/// The source of a message, as receives name it. kAnySource if it is unknown.
 inline std::uint64_t source_of(const Link* link) { return link == nullptr ? kAnySource : link->address; }
 
-/// What goes before the payload of a packet: the head, and behind it the table of an announcement, the ranges of a
-/// one-sided operation, or the name of a hello.
+/// Everything before the payload of a packet: the head, then the table of an announcement, the ranges of a one-sided
+/// operation, or the name of a hello.
 struct Wire {
   static constexpr std::size_t kMostTable =
       kMostRemotePieces * sizeof(RemotePiece) + kMostRemoteRanges * sizeof(RemoteRange);
@@ -69,9 +69,9 @@ struct Wire {
 
   [[nodiscard]] const std::byte* data() const { return reinterpret_cast<const std::byte*>(&head); }
   void append(const void* from, std::size_t count);
-  /// The table of where the payload lies.
+  /// Appends a table of RemotePieces that says where the payload lies.
   void describe(const Buffers& payload);
-  /// The table of ranges, after that of where the payload lies.
+  /// Appends the table of ranges. It comes after that of describe().
   void name_ranges(std::span<const RemoteRange> ranges);
 };
 static_assert(offsetof(Wire, table) == sizeof(PacketHead));
@@ -87,38 +87,38 @@ struct Inflow {
   std::size_t head_wanted = kShortHead;
   std::uint64_t message_bytes = 0;
   PacketHead packet{};
-  int error = 0;  ///< the peer breaks the rules: an errno value
+  int error = 0;  ///< errno value if the peer violates the protocol, else 0
 
-  Buffers into;  ///< where the payload goes; what finds no place is dropped
+  Buffers into;  ///< destination of the payload; bytes beyond its end are dropped
   std::uint64_t arrived = 0;
-  PayloadSink* sink = nullptr;  ///< null: the packet has no payload, or none that is waited for
-  std::uint64_t subject = 0;    ///< what it is for, in the sink's own count
+  PayloadSink* sink = nullptr;  ///< null if the packet has no payload, or its payload is dropped
+  std::uint64_t subject = 0;    ///< the sink's number for this payload
 
-  /// From now on the payload goes there.
+  /// Sets the destination of the rest of the payload, and the sink that learns of its arrival.
   void direct(PayloadSink& to, std::uint64_t number, const Buffers& buffers) {
     sink = &to;
     subject = number;
     into = buffers;
   }
-  /// What is still to come of the payload is dropped.
+  /// Drops the rest of the payload.
   void drop_rest() {
     sink = nullptr;
     into = Buffers();
   }
-  /// Where the payload lies in its sender's memory. False: the sum is not what the head says.
+  /// Reads where the payload lies in the sender's memory. False if the lengths do not add up to that in the head.
   [[nodiscard]] bool read_pieces(std::array<RemotePiece, kMostRemotePieces>& table) const;
-  /// Where it goes in this process's memory. False as above.
+  /// Reads where the payload goes in this process's memory. False likewise.
   [[nodiscard]] bool read_ranges(std::array<RemoteRange, kMostRemoteRanges>& table) const;
 };
 
-/// What a payload arrives for.
+/// Is called while a payload arrives.
 class PayloadSink {
  public:
-  /// Some of it has arrived: Inflow::arrived.
+  /// Inflow::arrived bytes have arrived.
   virtual void progressed(Inflow& /*inflow*/) {}
-  /// All of the packet is there.
+  /// The whole packet has arrived.
   virtual void arrived(Inflow& inflow) = 0;
-  /// The peer is lost: no more of it will come.
+  /// The connection is lost: no more of the payload will come.
   virtual void lost(Inflow& inflow) = 0;
 
  protected:

@@ -34,7 +34,8 @@ int LinkTable::connect_first(Link& link) {
   if (link.self) return 0;
   if (!link.name.is_on_this_host()) return -FI_EHOSTUNREACH;
   try {
-    // Ranks learn an address from the process that listens there: if it does no longer, the rank is lost.
+    // No retry: a rank gets this name from the process that listens there. If nothing listens there any more, that rank
+    // is lost.
     const Mailbox::Peer peer = mailbox_.connect(link.name.address(), std::chrono::nanoseconds(0));
     for_each([&](const Link& other) {
       if (other.peer == peer) {
@@ -68,11 +69,11 @@ void LinkTable::on_hello(Inflow& inflow) {
     return;
   }
   Link& link = link_to(*name);
-  if (link.error != 0) {  // a name is that of one endpoint, and this one is lost
+  if (link.error != 0) {  // a name is never reused, and its endpoint is lost
     inflow.error = link.error;
     return;
   }
-  // One endpoint has one connection, also where both sides connect at once: the mailbox keeps its number.
+  // An endpoint has one connection, even if both sides connect at once: the mailbox keeps its peer number.
   if (link.peer != Mailbox::kNoPeer && link.peer != inflow.peer) {
     inflow.error = FI_ECONNREFUSED;
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other endpoints: links by name, what arrives from peers of the mailbox, and how a peer and a link become one: by
-// its hello, the first packet of each side.
+// The other endpoints: links by name, and inflows by the mailbox's peer number. The hello, which is the first packet of
+// each side, joins the two.
 #pragma once
 
 #include <cstddef>
@@ -20,19 +20,19 @@ namespace wherry::mpi {
 
 class LinkTable {
  public:
-  /// Listens. Throws Error.
-  /// @param processors  that the endpoints linked to may run on
+  /// Starts to listen. Throws Error.
+  /// @param processors  number of processors that the linked endpoints may run on
   LinkTable(Mailbox& mailbox, Outbox& outbox, std::size_t processors);
 
   [[nodiscard]] const Name& name() const { return name_; }
   /// The link to the endpoint of this name, connected or not.
   Link& link_to(const Name& name);
-  /// The application has named more endpoints, with this one, than there are processors.
+  /// Whether the application has named more endpoints than there are processors, this endpoint included.
   [[nodiscard]] bool is_oversubscribed() const { return links_.size() > processors_; }
-  /// At least two for each.
+  /// Whether there are at least two endpoints per processor.
   [[nodiscard]] bool is_crowded() const { return links_.size() >= 2 * processors_; }
 
-  /// 0, or a negative FI_E value.
+  /// Connects if necessary. Returns 0 or a negative FI_E value.
   int connect(Link& link) {
     if (link.peer != Mailbox::kNoPeer && link.error == 0) [[likely]]
       return 0;
@@ -45,14 +45,14 @@ class LinkTable {
       return *inflows_[peer];
     return new_inflow(peer);
   }
-  /// Null: nothing has come from that peer.
+  /// Returns null if nothing has come from that peer.
   std::unique_ptr<Inflow> remove_inflow(Mailbox::Peer peer);
 
   template <class Visit>
   void for_each(Visit&& visit) {
     for (auto& [name, link] : links_) visit(*link);
   }
-  /// Those whose payload is for `subject` of `sink`.
+  /// Visits the inflows whose payload is for `subject` of `sink`.
   void for_each_inflow(const PayloadSink& sink, std::uint64_t subject, const std::function<void(Inflow&)>& visit);
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A list whose links lie in its elements: no allocation, and an element leaves it without a search.
+// An intrusive list: it allocates nothing, and an element leaves it without a search.
 #pragma once
 
 #include <cassert>
@@ -19,7 +19,7 @@ struct Hook {
   }
 };
 
-/// Elements derive from Hook, and are in one list at most. Owns none of them.
+/// Elements derive from Hook and are in at most one list, which does not own them.
 template <class Element>
 class List {
  public:
@@ -43,7 +43,8 @@ class List {
     if (element != nullptr) element->Hook::unlink();
     return element;
   }
-  /// The first element that `fits`, or null. `fits` may unlink its argument if it then returns true.
+  /// Returns the first element for which `fits` is true, or null. `fits` may unlink its argument if it then returns
+  /// true.
   template <class Fits>
   Element* find(Fits&& fits) {
     for (Hook* hook = head_.next; hook != &head_;) {

@@ -24,9 +24,10 @@ std::string description_of(const Link& link) {
 }
 
 std::string breach_of(int error) {
-  return error == FI_ENOBUFS ? "it makes this process hold more than a peer may: it goes on sending messages that no "
-                               "receive was posted for although it was told to stop, or takes no answers"
-                             : "it sent a packet that the protocol does not allow";
+  return error == FI_ENOBUFS
+             ? "it makes this process hold more than one peer may: it was asked to stop but still sends "
+               "messages for which no receive is posted, or it takes no answers"
+             : "it sent a packet that the protocol does not allow";
 }
 
 }  // namespace

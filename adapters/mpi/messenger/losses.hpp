@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer is gone, or has broken the rules: what it was to do or to get fails, and nothing else.
+// Handles peers that are gone or have violated the protocol: their pending requests fail, and nothing else.
 #pragma once
 
 #include <wherry/mailbox.hpp>
@@ -14,9 +14,9 @@ class Losses {
  public:
   Losses(Mailbox& mailbox, const Roles& roles) : mailbox_(mailbox), roles_(roles) {}
 
-  /// What the mailbox has noticed. True if there was any.
+  /// Handles the losses that the mailbox has noticed. Returns true if there was one.
   bool take() noexcept;
-  /// The peer of `inflow`, which ends with this, has broken the rules: Inflow::error.
+  /// Disconnects the peer of `inflow`, which has violated the protocol (Inflow::error). Destroys `inflow`.
   void on_breach(Inflow& inflow) noexcept;
 
  private:

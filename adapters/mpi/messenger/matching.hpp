@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which message goes to which receive, as fi_tagged(3) and fi_msg(3) say: receives in the order of posting, messages in
-// the order of arrival, by source, and tagged ones by the tag's bits that are not ignored. Knows no mailbox.
+// Matches messages to receives as fi_tagged(3) and fi_msg(3) require: receives in the order of posting, messages in the
+// order of arrival, by source, and tagged ones by the bits of the tag that are not ignored. Independent of the mailbox.
 //
 // Owns nothing: receives and messages belong to pools. One thread at a time.
 #pragma once
@@ -18,7 +18,7 @@
 
 namespace wherry::mpi {
 
-/// What is known of a message before its payload.
+/// The properties of a message that are known before its payload.
 struct Envelope {
   std::uint64_t tag = 0;
   std::uint64_t data = 0;
@@ -27,14 +27,14 @@ struct Envelope {
   bool has_data = false;
 };
 
-/// A buffer that the application has posted.
+/// A receive that the application has posted.
 struct Receive : Pattern, Hook, Pooled {
   void* context;
   Buffers buffers;
   bool wanted;          ///< its completion is to be reported
   bool several;         ///< it takes several messages
-  std::uint64_t used;   ///< bytes given to them
-  std::uint32_t parts;  ///< of them that are still arriving
+  std::uint64_t used;   ///< bytes of the buffer that messages occupy
+  std::uint32_t parts;  ///< messages in the buffer that are still arriving
 
   void reset() {
     used = 0;
@@ -42,7 +42,7 @@ struct Receive : Pattern, Hook, Pooled {
   }
 };
 
-/// A message that no receive fits.
+/// A message for which no receive is posted.
 struct Unexpected : Hook, Pooled {
   Link* from;
   Envelope envelope;
@@ -52,11 +52,11 @@ struct Unexpected : Hook, Pooled {
   std::array<RemotePiece, kMostRemotePieces> remote;
   std::uint16_t remote_pieces;
   std::unique_ptr<std::byte[]> payload;
-  Inflow* inflow;       ///< while the payload arrives
-  Offer* own;           ///< a message to this endpoint itself that stays where it is
+  Inflow* inflow;       ///< set while the payload arrives
+  Offer* own;           ///< set for a message of this endpoint to itself whose payload is not copied
   void* claimed;        ///< the context of the peek that claimed it
-  int error;            ///< an errno value: it will never be complete
-  std::uint32_t round;  ///< of Messenger::progress, in which it arrived
+  int error;            ///< errno value if the message will never be complete, else 0
+  std::uint32_t round;  ///< the round of Messenger::progress() in which it arrived
 
   void reset();
 };
@@ -66,15 +66,15 @@ class Matching {
   void post(Receive& receive) { posted_[receive.tagged ? 1 : 0].push_back(receive); }
   void keep(Unexpected& message) { unexpected_[message.envelope.tagged ? 1 : 0].push_back(message); }
 
-  /// The receive that a message from `source` goes to, null if there is none. It stays posted.
+  /// Returns the receive that a message from `source` goes to, or null. The receive stays posted.
   Receive* receive_for(const Envelope& message, std::uint64_t source);
-  /// The message that fits, null if there is none. It stays kept.
+  /// Returns the first message that matches, or null. The message stays kept.
   Unexpected* message_for(const Pattern& pattern);
-  /// The message that was claimed with this context; it is no longer kept.
+  /// Returns the message that was claimed with this context, or null. It is no longer kept.
   Unexpected* take_claimed(const void* context);
   void claim(Unexpected& message, void* context);
 
-  /// The first posted receive with this context.
+  /// Returns the first posted receive with this context, or null.
   Receive* posted_with(const void* context);
   template <class Visit>
   void for_each_posted(Visit&& visit) {

@@ -80,7 +80,7 @@ void MessageReceiver::receive(const ReceiveRequest& request) {
   }
 }
 
-// Of a receive that is not posted, because its message is there.
+// For a receive that need not be posted, because its message is there.
 MessageReceiver::Delivery MessageReceiver::delivery_of(const ReceiveRequest& request) {
   Delivery delivery;
   delivery.into = request.buffers;
@@ -89,7 +89,7 @@ MessageReceiver::Delivery MessageReceiver::delivery_of(const ReceiveRequest& req
   return delivery;
 }
 
-// What the message goes into: the receive, which is posted no longer, or a part of one that takes several.
+// Binds a message to a posted receive, which is then no longer posted, or to the next part of a multi-receive.
 MessageReceiver::Delivery MessageReceiver::bind(Receive& posted, const Envelope& envelope, Link& from) {
   Delivery delivery;
   delivery.from = &from;
@@ -118,7 +118,7 @@ std::uint64_t MessageReceiver::park(const Delivery& delivery) {
   return Pool<PendingDelivery>::number_of(pending);
 }
 
-// The message is over for the matching, whatever of it is still to come.
+// Delivers an unexpected message that is no longer in a list. The rest of its payload may still arrive.
 void MessageReceiver::accept(Delivery&& delivery, Unexpected& message) {
   delivery.from = message.from;
   delivery.envelope = message.envelope;
@@ -138,7 +138,7 @@ void MessageReceiver::accept(Delivery&& delivery, Unexpected& message) {
   }
   delivery.into.scatter(0, {message.payload.get(), UnexpectedMessages::arrived_bytes(message)});
   Inflow* inflow = message.inflow;
-  const std::uint64_t parked = inflow == nullptr ? 0 : park(delivery);  // what follows does not fail
+  const std::uint64_t parked = inflow == nullptr ? 0 : park(delivery);  // nothing after this can fail
   unexpected_.drop(message);
   if (inflow == nullptr) return finish(delivery, 0);
   inflow->direct(*this, parked, delivery.into);
@@ -211,7 +211,7 @@ bool MessageReceiver::take_short(Link& from, PacketHead& head, std::span<const s
   return true;
 }
 
-// What the head leaves out is that of an eager message which needs no answer.
+// Sets the fields that the short head leaves out: those of an eager message which needs no answer.
 void MessageReceiver::on_short_eager(Inflow& inflow) {
   if ((inflow.packet.flags & kWantsReply) != 0) {
     inflow.error = FI_EIO;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receives, and the messages that they get: copied out of the mailbox straight into the application's buffer, or
-// transferred there from their sender's memory.
+// Receives, and the delivery of messages to them. Eager payloads are copied from the mailbox into the application's
+// buffer; announced ones are transferred there from the sender's memory.
 #pragma once
 
 #include <cstddef>
@@ -31,34 +31,37 @@ class MessageReceiver final : public PayloadSink, public TransferOwner {
         unexpected_(limits) {}
 
   void receive(const ReceiveRequest& request);
-  /// fi_trecvmsg with FI_PEEK, FI_CLAIM and FI_DISCARD. False: no message was found.
+  /// fi_trecvmsg with FI_PEEK, FI_CLAIM and FI_DISCARD. Returns false if no message was found.
   bool peek(const ReceiveRequest& request, bool claims, bool discards);
-  /// -FI_EINVAL: no message was claimed with this context.
+  /// Returns -FI_EINVAL if no message was claimed with this context.
   int receive_claimed(const ReceiveRequest& request);
   int discard_claimed(const ReceiveRequest& request);
-  /// -FI_ENOENT: no receive with this context waits for a message.
+  /// Returns -FI_ENOENT if no receive with this context waits for a message.
   int cancel(void* context);
 
-  /// A short message that is there as a whole. False: nothing was posted for it, and nothing was done.
+  /// Delivers a short message that has arrived whole. False if no receive is posted for it: nothing was done.
   bool take_short(Link& from, PacketHead& head, std::span<const std::byte> payload);
   void on_short_eager(Inflow& inflow);
   void on_eager(Inflow& inflow);
   void on_announce(Inflow& inflow);
-  /// A message of this endpoint to itself.
+  /// Delivers a message of this endpoint to itself. If no receive is posted for it: `copies` copies its payload, and
+  /// `delivery` defers its completion until it is received.
   void on_own(Link& self, const Envelope& envelope, Offer& offer, bool copies, bool delivery);
 
   void arrived(Inflow& inflow) override { transferred(inflow.subject, 0); }
   void lost(Inflow& inflow) override;
   void transferred(std::uint64_t subject, int error) override;
 
-  /// Receives that only this peer could satisfy fail if it died; of one that ended in order nothing more was to come.
+  /// Fails what waits for this peer: its announced messages and, if it died (`error` is not 0), receives that name it
+  /// as the source. A peer that closed in order had nothing more to send.
   void lose(const Link& link, int error);
-  /// Drops what a peer that broke the rules has sent, which under other names could fill the memory.
+  /// Drops the unclaimed messages of a peer that violated the protocol. Otherwise it could fill the memory by
+  /// connecting again under other names.
   void drop_all_of(const Link& link);
   void end_round() { unexpected_.end_round(); }
   [[nodiscard]] std::size_t size() const { return receives_.taken() + deliveries_.taken(); }
 
-  std::size_t least_room = 64;  ///< of a receive that takes several messages
+  std::size_t least_room = 64;  ///< a multi-receive with less room is complete (FI_OPT_MIN_MULTI_RECV)
 
  private:
   /// A message on its way into the buffer that it was matched with.
@@ -67,7 +70,7 @@ class MessageReceiver final : public PayloadSink, public TransferOwner {
     Envelope envelope;
     Buffers into;
     void* context = nullptr;
-    Receive* whole = nullptr;  ///< of which the buffer is a part
+    Receive* whole = nullptr;  ///< the multi-receive whose buffer `into` is a part of, or null
     bool wanted = true;
     bool wants_reply = false;  ///< the sender waits for `done`
     std::uint64_t peer_request = 0;

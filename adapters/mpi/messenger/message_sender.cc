@@ -12,13 +12,13 @@
 namespace wherry::mpi {
 namespace {
 
-// What goes before a payload in a section: the message's length after padding, and the head.
+// Bytes before a payload in a section: the message's length after padding, and the head.
 constexpr std::uint64_t kAroundPayload = 16 + sizeof(PacketHead);
-// Sections' fill of an eager payload where the receiver runs beside the sender.
+// Longest eager payload, in sections, if the receiver runs at the same time as the sender.
 constexpr std::uint64_t kMostPartsAwake = 8;
-// With its head it fits a section of any size, and the place beside its tail.
+// Longest payload of a short message: with its head it fits a section of any size, and the place beside the tail.
 constexpr std::size_t kMostShort = 64;
-// Payload for one peer that is kept here until it was read, though its completion was reported.
+// Bytes for one peer that are kept here until it has read them, although their completion was reported.
 constexpr std::uint64_t kMostKept = 256 << 10;
 
 PacketHead head_of(const SendRequest& request, Operation operation) {
@@ -50,8 +50,8 @@ int MessageSender::send(const SendRequest& request) {
   return is_to_be_announced(link, bytes) ? announce(request) : send_eager(request);
 }
 
-// From the caller's memory into the mailbox. False: it is to go the long way, where there is no room for all of it just
-// now, nor another reason.
+// Copies from the caller's memory into the mailbox. Returns false if the message must take the general path, for lack
+// of room or for another reason.
 bool MessageSender::send_short(const SendRequest& request) noexcept {
   const Link& link = *request.to;
   const bool fits = request.buffers.bytes() <= kMostShort && request.buffers.is_contiguous();
@@ -70,7 +70,7 @@ void MessageSender::report(const SendRequest& request, int error) {
   reporter_.sent(completion);
 }
 
-// Throws std::bad_alloc: then there is no offer either.
+// Throws std::bad_alloc, after it has withdrawn the offer.
 void MessageSender::queue(Link& link, const Wire& wire, const Buffers& payload, Offer* offer,
                           const Completion* completion) {
   try {
@@ -112,8 +112,9 @@ int MessageSender::send_eager(const SendRequest& request) {
   return 0;
 }
 
-// A payload that its section does not hold goes through its overflow, whose pages are new each time: the receiver reads
-// it by one call instead. Both awake, a part takes them a tenth of what that call and its answer take.
+// A payload that does not fit its section would go through the overflow, whose pages are new each time. The receiver
+// reads such a payload by one system call instead. If both sides run, a section's fill costs them a tenth of that call
+// and its answer.
 bool MessageSender::is_to_be_announced(const Link& link, std::uint64_t bytes) noexcept {
   if (link.announces_all || bytes > most_eager_) return true;
   const std::uint64_t section = mailbox_.section(link.peer).outgoing;
@@ -122,8 +123,8 @@ bool MessageSender::is_to_be_announced(const Link& link, std::uint64_t bytes) no
   return mailbox_.reaches_private_memory(link.peer);
 }
 
-// A short payload is kept here, so that no program waits for the receiver with it that need not if it had gone: it is
-// complete as soon as the announcement has gone. Not under back-pressure, nor where completion says that it has.
+// A payload up to most_eager_ is copied and kept here. So it completes as soon as its announcement has left, like an
+// eager one. Not under back-pressure, and not if completion means that the payload has left or was delivered.
 int MessageSender::announce(const SendRequest& request) {
   Link& link = *request.to;
   const std::uint64_t bytes = request.buffers.bytes();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sends: short messages are written into their receiver's mailbox at once (eager), longer ones are announced.
+// Sends messages. Short ones are written into the receiver's mailbox at once (eager); longer ones are announced.
 #pragma once
 
 #include <cstddef>
@@ -30,12 +30,12 @@ class MessageSender {
         reporter_(reporter),
         most_eager_(most_eager) {}
 
-  /// The most frequent: a short message for which there is room at once. False: it is none, and nothing was done.
+  /// Fast path: sends a short message if there is room at once. False if it cannot: nothing was done.
   bool send_short(const SendRequest& request) noexcept;
-  /// To a link that is connected. 0, or -FI_EAGAIN: an injected message would have to wait.
+  /// Sends over a connected link. Returns 0, or -FI_EAGAIN if an injected message would have to wait.
   int send(const SendRequest& request);
   void send_to_self(const SendRequest& request);
-  /// The peer wants announcements only: what waits to go unasked becomes one.
+  /// Makes all messages to the peer announcements, including eager ones that wait for room.
   void on_stop_eager(Link& link);
   static void on_resume_eager(Link& link) { link.announces_all = false; }
 

@@ -9,19 +9,19 @@
 namespace wherry::mpi {
 namespace {
 
-// Rounds of progress() that found nothing between two looks at newcomers and losses.
+// Rounds of progress() between two checks for new peers and losses.
 constexpr std::uint32_t kRoundsPerVisit = 16;
-// Closing: in all, and while nothing moves, as with a peer that is stopped.
+// Limits of drain(): in all, and while nothing moves, as with a peer that is stopped.
 constexpr std::chrono::milliseconds kDrain{5000};
 constexpr std::chrono::milliseconds kDrainStalled{500};
-// Back-pressure: packets that wait for room at one peer, and injected messages, whose payload is copied, that wait for
-// anything. Others are in the application's own memory: it may send as many before its peer receives the first.
+// Back-pressure: packets queued for one peer, and injected messages under way, whose payload is copied. Other payloads
+// lie in the application's own memory and are not counted: it may send many before its peer receives the first.
 constexpr std::size_t kMostQueued = 1024;
 constexpr std::size_t kMostInjections = 1 << 17;
 // The sender looks at its mailbox after this many requests. A program that sends for long without reading completions
-// would otherwise miss what peers ask of it, such as to announce messages.
+// would otherwise miss requests of its peers, such as to announce messages.
 constexpr std::uint32_t kRequestsPerLook = 32;
-// Rounds of progress() in one look, each of which may take 64 packets.
+// Rounds of progress() in one look. Each may take 64 pieces.
 constexpr int kRoundsPerLook = 64;
 
 MailboxOptions with_overflow(MailboxOptions options) {
@@ -53,7 +53,7 @@ int Messenger::send(const SendRequest& request) {
   return send_long(request);
 }
 
-// What is not short, or has to wait or to be looked at first.
+// The general path: messages that are not short, or that need a connection, room, or a look at the mailbox first.
 int Messenger::send_long(const SendRequest& request) {
   if (request.to->self) {
     sender_.send_to_self(request);
@@ -73,7 +73,7 @@ int Messenger::receive(const ReceiveRequest& request) {
 int Messenger::peek(const ReceiveRequest& request, bool claims, bool discards) {
   if (receiver_.peek(request, claims, discards)) return 0;
   peeked_ = true;
-  progress();  // a program that peeks again and again finds it
+  progress();  // so that a program which peeks in a loop finds the message
   return 0;
 }
 
@@ -93,7 +93,7 @@ int Messenger::access(const RemoteRequest& request) {
   return 0;
 }
 
-// 0: one more request may go there.
+// Connects if necessary. Returns 0 if the link may take one more request.
 int Messenger::admit(Link& link, bool injects) {
   if (const int status = links_.connect(link); status != 0) return status;
   if (++requests_ >= kRequestsPerLook) look();
@@ -107,7 +107,7 @@ bool Messenger::is_congested(const Link& link, bool injects) const {
   return link.queued >= kMostQueued || (injects && limits_.injections >= kMostInjections);
 }
 
-// Takes what peers have sent so far, unless that is very much.
+// Handles what peers have sent so far, at most kRoundsPerLook rounds.
 void Messenger::look() noexcept {
   for (int i = 0; i < kRoundsPerLook && progress(); ++i) continue;
 }
@@ -136,12 +136,12 @@ bool Messenger::awaits_message() {
 
 bool Messenger::wait(Timeout timeout, bool looks) noexcept {
   if (!transfers_.is_idle()) return true;
-  rounds_ |= kRoundsPerVisit - 1;  // a power of two less one: whatever woke us, the next round sees it
+  rounds_ |= kRoundsPerVisit - 1;  // the next round checks for new peers and losses, which may end the wait
   return looks ? mailbox_.wait(timeout) : mailbox_.sleep(timeout);
 }
 
 bool Messenger::may_sleep() noexcept {
-  rounds_ |= kRoundsPerVisit - 1;  // it must look at the mailbox itself, which is silent only after that
+  rounds_ |= kRoundsPerVisit - 1;  // the next round calls Mailbox::progress(), which silences the descriptor
   return !progress() && transfers_.is_idle();
 }
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages and one-sided operations between endpoints, over mailboxes: short messages are copied through the receiver's
-// mailbox, long ones stay with their sender until they are matched. Knows libfabric's flags and error numbers, none of
-// its objects.
+// Messages and one-sided operations between endpoints, over mailboxes. Short messages are copied through the receiver's
+// mailbox; long ones stay with their sender until they are matched. Uses libfabric's flags and error numbers, but none
+// of its objects.
 //
-// Its parts, each over those before it: Outbox and LinkTable (packets to peers), Limits, Offers and Transfers (long
-// payloads, at the side that has them and at the one that gets them), MessageReceiver and MessageSender, Target and
-// Initiator (one-sided operations), Inbox and Losses (what comes from peers).
+// Its parts, each built on those before it:
+//  - Outbox and LinkTable: packets to peers;
+//  - Limits: what peers make this process hold;
+//  - Offers and Transfers: long payloads, at the sending and at the receiving side;
+//  - MessageReceiver and MessageSender;
+//  - Target and Initiator: one-sided operations;
+//  - Inbox and Losses: packets from peers, and peers that are gone.
 //
-// Ownership: the application's buffers are its own until their completion was reported; links live as long as the
-// messenger. Threads: one at a time; interrupt() and declare() from any. Only wait() and drain() sleep. Calls return 0
-// or a negative FI_E value: -FI_EAGAIN is back-pressure, and passes with progress().
+// Ownership: a request's buffers must stay valid until its completion is reported; links live as long as the messenger.
+// Threads: one at a time; interrupt() and declare() from any. Only wait() and drain() sleep. Calls return 0 or a
+// negative FI_E value: -FI_EAGAIN is back-pressure, and passes with progress().
 #pragma once
 
 #include <cstddef>
@@ -42,14 +46,15 @@
 
 namespace wherry::mpi {
 
-/// Bytes that an endpoint's peer may send while the endpoint does nothing: 64 messages, 256 KiB of payload, and as
-/// much as goes around these.
+/// Mailbox overflow: bytes that a peer may send while this endpoint does nothing. Room for 64 messages, 256 KiB of
+/// payload, and what surrounds them.
 inline constexpr std::size_t kOverflow = 320 << 10;
 
 class Messenger {
  public:
   /// Throws Error.
-  /// @param processors  that the endpoints linked to may run on: with fewer of them both sides do not copy at once
+  /// @param processors  number of processors that the linked endpoints may run on; with fewer than endpoints, the two
+  ///   sides of a transfer do not copy at the same time
   /// @param most_eager  bytes of the longest payload that is sent before its receiver asks for it, up to kMostInjected
   Messenger(Reporter& reporter, const MailboxOptions& options, std::size_t processors = job_processors(),
             std::size_t most_eager = kMostInjected);
@@ -62,7 +67,7 @@ class Messenger {
   [[nodiscard]] bool is_crowded() const { return links_.is_crowded(); }
   /// The link to the endpoint of this name, connected or not.
   Link& link_to(const Name& name) { return links_.link_to(name); }
-  /// Connects if need be. -FI_ECONNREFUSED ...
+  /// Connects if necessary. Returns 0 or a negative FI_E value, such as -FI_ECONNREFUSED.
   int connect(Link& link) { return links_.connect(link); }
 
   int send(const SendRequest& request);
@@ -71,35 +76,36 @@ class Messenger {
   int peek(const ReceiveRequest& request, bool claims, bool discards);
   int receive_claimed(const ReceiveRequest& request) { return receiver_.receive_claimed(request); }
   int discard_claimed(const ReceiveRequest& request) { return receiver_.discard_claimed(request); }
-  /// -FI_ENOENT: no receive with this context waits for a message.
+  /// Returns -FI_ENOENT if no receive with this context waits for a message.
   int cancel(void* context) { return receiver_.cancel(context); }
   void set_least_room(std::size_t bytes) { receiver_.least_room = bytes; }
   [[nodiscard]] std::size_t least_room() const { return receiver_.least_room; }
 
-  /// A one-sided operation. Its completion comes with the target's answer.
+  /// Starts a one-sided operation. It completes when the target answers.
   int access(const RemoteRequest& request);
-  /// From now on peers may access these regions. They outlive the messenger.
+  /// Lets peers access these regions, which must outlive the messenger.
   void serve(const Regions& regions, Access access) { target_.serve(regions, access); }
-  /// The region is about to end: no peer's operation touches its memory after this. Throws std::bad_alloc.
+  /// To be called before the region ends: afterwards no peer's operation touches its memory. Throws std::bad_alloc.
   void revoke(const Region& region) { target_.revoke(region); }
 
-  /// Moves what can be moved. True if anything was.
+  /// Sends, receives and transfers what it can without waiting. Returns true if anything moved.
   bool progress() noexcept;
-  /// Something is under way that only a peer can end, or a peek found nothing or a send no room since the last call.
-  /// Otherwise the program may wait for a word in memory that nothing announces, as Open MPI does for the locks of its
-  /// windows.
+  /// Whether the program can be waiting for a message: something is under way that only a peer can end, or, since the
+  /// last call, a peek found nothing or a send got -FI_EAGAIN. If false, the program may wait for a word in memory that
+  /// nothing announces, as Open MPI does for the locks of its windows.
   [[nodiscard]] bool awaits_message();
-  /// Sleeps until progress() has something to do. False: the time is over. `looks`: for a while before it sleeps.
+  /// Sleeps until progress() has something to do. Returns false on timeout. `looks`: polls for a while before it
+  /// sleeps.
   bool wait(Timeout timeout, bool looks = true) noexcept;
-  /// Moves what can be moved. True: nothing is left to do, and the descriptor will say when there is.
+  /// Calls progress(). Returns true if nothing is left to do; the descriptor becomes readable when there is.
   bool may_sleep() noexcept;
   void interrupt() noexcept { mailbox_.interrupt(); }
   int descriptor() { return mailbox_.descriptor(); }
-  /// Sends what is queued and waits for answers, but not for longer than a few seconds.
+  /// Sends what is queued and waits for answers, for at most 5 s, or 500 ms in which nothing moves.
   void drain() noexcept;
 
-  /// Those that send to this endpoint, as the program declares them: they become the mailbox's neighbours with one of
-  /// the next progress(). From any thread.
+  /// Sets the endpoints that send to this one, as the program declares them. One of the next progress() makes them the
+  /// mailbox's neighbours. From any thread.
   void declare(std::vector<NeighbourName> neighbours) { neighbours_.declare(std::move(neighbours)); }
 
   Mailbox& mailbox() { return mailbox_; }
@@ -127,10 +133,10 @@ class Messenger {
   Losses losses_{mailbox_, roles_};
   Inbox inbox_{mailbox_, roles_, losses_};
   Neighbours neighbours_{mailbox_, links_, layout_};
-  bool peeked_ = false;   ///< and found nothing, since awaits_message()
-  bool refused_ = false;  ///< a message, by -FI_EAGAIN, since awaits_message()
+  bool peeked_ = false;   ///< a peek found nothing since awaits_message()
+  bool refused_ = false;  ///< a send got -FI_EAGAIN since awaits_message()
   std::uint32_t rounds_ = 0;
-  std::uint32_t requests_ = 0;  ///< to peers since the last look at what they have sent
+  std::uint32_t requests_ = 0;  ///< requests to peers since the last progress()
 };
 
 }  // namespace wherry::mpi

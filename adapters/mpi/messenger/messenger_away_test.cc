@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A sender that does nothing more: what it was told to be sent is received.
+// What a sender was asked to send arrives, even if the sender makes no more calls.
 #include <rdma/fi_errno.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer that speaks the protocol's first packet and then ignores what it is told, beside one that keeps the rules.
+// A hostile peer, which sends a valid hello and then breaks the protocol, beside one that keeps to it.
 #include <gtest/gtest.h>
 #include <rdma/fi_errno.h>
 
@@ -13,7 +13,7 @@
 namespace wherry::mpi {
 namespace {
 
-constexpr std::uint64_t kHostile = 66;  // what b_ calls it
+constexpr std::uint64_t kHostile = 66;  // its address at b_
 
 PacketHead empty_message() {
   PacketHead head{};
@@ -23,7 +23,7 @@ PacketHead empty_message() {
   return head;
 }
 
-/// Its packets by hand, into the mailbox of a messenger.
+/// Writes packets by hand into the mailbox of a messenger.
 class RawSender {
  public:
   explicit RawSender(const Name& to) {
@@ -35,7 +35,7 @@ class RawSender {
 
   [[nodiscard]] const Name& name() const { return name_; }
 
-  /// The first packet, under this name.
+  /// Sends the hello, under this name.
   void introduce(const Name& as, const Name& to) {
     PacketHead head{};
     head.operation = Operation::hello;
@@ -44,7 +44,7 @@ class RawSender {
     add(head, name.data(), name.size());
   }
 
-  /// The next packet, after all that were added before.
+  /// Sends the next packet, after all that were added before.
   void add(const PacketHead& head, const void* tail, std::size_t bytes) {
     packet_.resize(sizeof(head) + bytes);
     std::memcpy(packet_.data(), &head, sizeof(head));
@@ -52,7 +52,7 @@ class RawSender {
     piece_ = {packet_.data(), packet_.size()};
     outgoing_ = {.pieces = std::span(&piece_, 1), .bytes = packet_.size()};
   }
-  /// True once the packet has left.
+  /// Returns true once the packet has left.
   bool push() {
     if (takes_answers) drop_answers();
     if (outgoing_.taken == outgoing_.bytes) return true;
@@ -63,7 +63,7 @@ class RawSender {
   }
   [[nodiscard]] bool is_closed() const { return is_closed_; }
 
-  bool takes_answers = false;  ///< and does nothing with them
+  bool takes_answers = false;  ///< and drops them
 
  private:
   void drop_answers() {
@@ -110,7 +110,7 @@ class HostileSender : public MessengerTest {
     EXPECT_NE(log_.find("closed the connection to " + hostile_.name().text() + " (address 66 here)"), std::string::npos)
         << log_;
   }
-  /// Whether the other is closed for its messages, too.
+  /// Whether the connection is closed for the other's messages, too.
   bool is_refused(RawSender& other) {
     for (int i = 0; i < 100'000 && !other.is_closed(); ++i) {
       if (other.push()) other.add(empty_message(), nullptr, 0);
@@ -118,7 +118,7 @@ class HostileSender : public MessengerTest {
     }
     return other.is_closed();
   }
-  /// Messages in both sizes, and none that would have to wait for a receive.
+  /// Checks that another peer's messages of two sizes arrive. Their receives are posted before.
   void expect_others_go_on() {
     for (const std::size_t bytes : {std::size_t{5}, std::size_t{1} << 20}) {
       std::string buffer(bytes, ' ');
@@ -135,7 +135,7 @@ class HostileSender : public MessengerTest {
   std::string log_;
 };
 
-constexpr std::size_t kLimit = 192 << 20;  // of memory, and far beyond what is allowed
+constexpr std::size_t kLimit = 192 << 20;  // bytes of memory: far more than is allowed
 
 TEST_F(HostileSender, ThatAnnouncesMoreThanAMessageMayHaveIsClosedAndNamed) {
   PacketHead head = empty_message();
@@ -227,7 +227,7 @@ TEST_F(HostileSender, WhoseReceiverTakesAllIsNeverClosed) {
 
 struct OpenRegion final : Region {};
 
-/// Reads of memory that it may read.
+/// Sends reads of memory that it may read.
 class HostileReader : public HostileSender {
  protected:
   HostileReader() {
@@ -268,7 +268,7 @@ TEST_F(HostileReader, ThatTakesNoAnswersIsClosed) {
   expect_others_go_on();
 }
 
-/// Neither reads a completion, nor does a send ever find its receiver busy.
+/// The sender reads no completion, and never finds its receiver busy.
 TEST_F(MessengerTest, ASenderThatReadsNoCompletionSeesThatItIsToldToStop) {
   constexpr std::size_t kCount = 16 << 10;
   constexpr std::size_t kBytes = 16 << 10;

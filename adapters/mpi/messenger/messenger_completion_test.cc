@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// When a send is complete, and what of its payload is kept until then.
+// When a send completes, and how much of its payload is kept until then.
 #include "messenger_pair.hpp"
 
 #include <gtest/gtest.h>
@@ -95,7 +95,7 @@ TEST_F(TightMessengerTest, AShortMessageThatNoSectionHoldsIsCompleteBeforeItsRec
   at_a_log_.sends.clear();
   ASSERT_EQ(a_.send(request), 0);
   EXPECT_EQ(at_a_log_.sends.size(), 1U);
-  text.assign(text.size(), '.');  // the caller's again
+  text.assign(text.size(), '.');  // the caller may reuse it
   std::string buffer(4096, ' ');
   ASSERT_EQ(b_.receive(into(buffer)), 0);
   next_receive();
@@ -152,7 +152,7 @@ TEST_F(TightMessengerTest, ShortMessagesStayInOrderWhenTheyFindNoRoom) {
   }
 }
 
-// 4 KiB of them go round as the payload of all.
+// All messages have the same 4 KiB of payload.
 class ManyMessages : public MessengerTest {
  protected:
   SendRequest one_of_many(std::size_t bytes, std::uint64_t tag) {
@@ -160,7 +160,7 @@ class ManyMessages : public MessengerTest {
     request.buffers = Buffers(content_.data(), bytes);
     return request;
   }
-  // Sends without any receive posted; returns how many were complete at once, once all had arrived.
+  // Sends without a receive posted. Returns how many sends were complete at once, after all messages have arrived.
   std::size_t send_unexpected(std::size_t count, std::size_t bytes, std::uint64_t tag, bool inject = false) {
     for (std::size_t i = 0; i < count; ++i) {
       SendRequest request = one_of_many(bytes, tag);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: two messengers in one process, their mailboxes over the fabric shm.
+// For tests: two messengers in one process, connected over the fabric shm.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ class MessengerTest : public testing::Test {
     at_b_log_.receives.pop_front();
     return first;
   }
-  // Until what was sent before has arrived.
+  // Runs until everything sent before has arrived.
   void settle() {
     std::string flag(1, ' ');
     ASSERT_EQ(b_.receive(into(flag, 999)), 0);

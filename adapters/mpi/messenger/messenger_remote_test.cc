@@ -66,7 +66,7 @@ class RemoteTest : public testing::TestWithParam<bool> {
     made.range_count = 1;
     return made;
   }
-  /// Its error.
+  /// Returns its error.
   int done(const RemoteRequest& made) {
     EXPECT_EQ(a_.access(made), 0);
     while (log_a_.initiated.empty()) {
@@ -92,7 +92,7 @@ class RemoteTest : public testing::TestWithParam<bool> {
   OpenRegion region_{kKey, memory_};
   Regions regions_;
   Log log_a_, log_b_;
-  // What messages are sent unasked is nothing to one-sided operations: they keep the order that they promise.
+  // The eager limit of messages does not apply to one-sided operations, which keep their order.
   static constexpr std::size_t kEager = 4096;
   Messenger a_{log_a_, {}, job_processors(), kEager};
   Messenger b_{log_b_, {}, job_processors(), kEager};

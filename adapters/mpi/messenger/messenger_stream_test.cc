@@ -33,7 +33,7 @@ class MessengerStream : public testing::Test {
     if (!b_.mailbox().reaches_private_memory(1) && !b_.mailbox().reaches_private_memory(0)) {
       GTEST_SKIP() << "the kernel lets no process read another's memory";
     }
-    // The layout has given the only peers all there is.
+    // The layout gives the whole budget to the only peers.
     progress_until([&] { return incoming(b_, a_) >= kMiB / 2 && incoming(a_, b_) >= kMiB / 2; });
   }
   static std::size_t incoming(Messenger& at, Messenger& from) {
@@ -74,11 +74,11 @@ class MessengerStream : public testing::Test {
     log_of(from).sends.clear();
     EXPECT_TRUE(buffer == text) << text.size();
   }
-  /// The announcement has come, and nothing else.
+  /// Runs until the announcement has come, and nothing else.
   void match() {
     while (!b_.progress()) a_.progress();
   }
-  /// What was sent before is complete, and what follows arrives as it was sent.
+  /// Checks that earlier messages are complete, and that later ones arrive intact.
   void expect_order() {
     progress_until([&] { return !at_a_.sends.empty(); });
     EXPECT_EQ(at_a_.sends.front().error, 0);
@@ -184,7 +184,7 @@ TEST_F(MessengerStream, AReceiverReadsTheRestOfWhatASenderHasBegun) {
   while (at_b_.receives.empty()) b_.progress();
   EXPECT_TRUE(buffer == text);
   at_b_.receives.clear();
-  // What still comes of it goes nowhere.
+  // The rest of the message is dropped.
   std::fill(buffer.begin(), buffer.end(), '.');
   expect_order();
   EXPECT_EQ(buffer, std::string(text.size(), '.'));
@@ -202,7 +202,7 @@ TEST_F(MessengerStream, AfterAStallMessagesAreReadForAWhile) {
   receive(b_, buffer);
   send(a_, b_, text);
   match();
-  EXPECT_TRUE(at_b_.receives.empty());  // the second was read at once, and so the third is streamed again
+  EXPECT_TRUE(at_b_.receives.empty());  // the second was read at once, so the third is streamed again
   progress_until([&] { return !at_b_.receives.empty(); });
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The name of an endpoint, as MPI's processes hand it to each other: fi_wherry://NODE:PORT/HOST/INCARNATION/VERSION,
-// every field of fixed width, so that it is the same as a string (FI_ADDR_STR) and as an array of 64 bytes.
+// The name of an endpoint, which MPI's processes exchange: fi_wherry://NODE:PORT/HOST/INCARNATION/VERSION. Every field
+// has a fixed width, so the name is the same as a string (FI_ADDR_STR) and as an array of 64 bytes.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@ namespace wherry::mpi {
 struct Name {
   std::uint16_t node = 0;
   std::uint16_t port = 0;
-  std::uint64_t host = 0;         ///< hash of own_machine(); mailboxes with another one cannot be reached
-  std::uint64_t incarnation = 0;  ///< random: a port is used again by another process, a name is not
+  std::uint64_t host = 0;         ///< hash of own_machine(); endpoints with another hash cannot be reached
+  std::uint64_t incarnation = 0;  ///< random: another process may use the port again, but not the name
 
   bool operator==(const Name&) const = default;
 
@@ -28,18 +28,18 @@ struct Name {
   static Name of(const Address& listening);
   /// The name in a fi_info of an endpoint that is not open yet: this machine's, without a port.
   static Name unbound();
-  /// Nothing if the text is no name, or of another version of the packets.
+  /// Returns nothing if the text is no name, or one of another kPacketVersion.
   static std::optional<Name> parse(std::string_view text);
-  /// Reads the name at the beginning of kNameBytes bytes.
+  /// Reads the name at the start of kNameBytes bytes.
   static std::optional<Name> parse_bytes(const void* bytes);
 
-  /// kNameBytes - 1 characters.
+  /// Returns kNameBytes - 1 characters.
   [[nodiscard]] std::string text() const;
-  /// With the zero at its end.
+  /// Returns the text with its terminating zero.
   [[nodiscard]] std::array<char, kNameBytes> bytes() const;
   [[nodiscard]] Address address() const;
   [[nodiscard]] bool is_on_this_host() const;
-  /// Whether an endpoint of this machine that is to be opened may be called so: it chooses its port itself.
+  /// Whether this can name an endpoint of this machine that is not open yet, and will choose its port itself.
   [[nodiscard]] bool is_unbound() const { return port == 0 && is_on_this_host(); }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Those that send to this endpoint, as the program declares them: they become the mailbox's neighbours.
+// The endpoints that send to this one, as the program declares them. They become the mailbox's neighbours.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@
 
 namespace wherry::mpi {
 
-/// An endpoint that sends to this one, and its share.
+/// An endpoint that sends to this one, and its share of the budget.
 struct NeighbourName {
   Name name;
   std::uint32_t weight = 1;
@@ -26,7 +26,8 @@ class Neighbours {
 
   /// From any thread.
   void declare(std::vector<NeighbourName> neighbours);
-  /// Only for a layout by topology: with others a declared neighbour that never sends would cost a connection.
+  /// Applies the last declaration if the layout is `topology`. With other layouts, a declared neighbour that never
+  /// sends would cost a connection.
   void apply() {
     if (changed_.load(std::memory_order_relaxed)) apply_changed();
   }

@@ -8,7 +8,7 @@
 namespace wherry::mpi {
 namespace {
 
-// Of one payload, before others and what peers have sent have their turn.
+// Bytes of one payload per turn: then other payloads, and packets that have arrived, have theirs.
 constexpr std::uint64_t kMostPerTurn = 256 << 10;
 
 }  // namespace
@@ -68,7 +68,7 @@ void Offers::on_want(Inflow& inflow) {
   offer->streams = true;
   offer->stream = inflow.packet.data;
   offer->wanted = inflow.packet.bytes;
-  streams_.push_back(*offer);  // the next packet of the peer may say that it needs no more
+  streams_.push_back(*offer);  // not sent at once: the peer's next packet may be `done`
 }
 
 void Offers::on_done(Inflow& inflow) {

@@ -9,15 +9,16 @@
 namespace wherry::mpi {
 namespace {
 
-// Packets of the mailbox's overflow fit it beside others of their length.
+// The mailbox's overflow holds several packets of this length.
 constexpr std::uint64_t kMostWhole = 64 << 10;
 static_assert(kMostWhole >= kMostInjected + sizeof(PacketHead) + Wire::kMostTable);
-// A chunk goes into the section alone, where that has room for this; into smaller sections' overflow, too.
+// A chunk waits until the section itself has room for this many bytes. With smaller sections it may go into the
+// overflow.
 constexpr std::uint64_t kLeastChunk = 16 << 10;
 constexpr std::uint64_t kSmallSection = 4 * kLeastChunk;
-// Chunks leave this free there, for short messages that follow.
+// Bytes of the section that chunks leave free, for short messages that follow.
 constexpr std::uint64_t kKeptForShort = std::uint64_t{4} << 10;
-// The receiver can copy one chunk while the next is written.
+// Longest chunk: the receiver can copy one while the next is written.
 constexpr std::uint64_t kMostChunk = 128 << 10;
 
 using Pieces = std::array<iovec, kMostBuffers + 1>;
@@ -112,7 +113,7 @@ void Outbox::notify(Link& link, Operation notice) noexcept {
   if (link.peer != Mailbox::kNoPeer && !push_notice(link)) visit_again(link);
 }
 
-// False: there is no room yet.
+// Returns false if there is no room yet.
 bool Outbox::push_notice(Link& link) noexcept {
   if (link.notice == Operation::none) return true;
   Wire wire;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects that are made once and used again and again: no allocation per message once as many exist as are in use at
-// the same time. Each has a number by which a peer can name it: stale and invented numbers find nothing.
+// Reusable objects: messages need no allocation once as many objects exist as are in use at the same time. Each has a
+// number by which a peer can name it; stale and invented numbers find nothing.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace wherry::mpi {
 
-/// Objects derive from Pooled, and have reset(), which makes them as new.
+/// Objects derive from Pooled and have reset(), which restores their initial state.
 struct Pooled {
   std::uint32_t pool_index = 0;
   std::uint32_t pool_generation = 0;
@@ -37,7 +37,7 @@ class Pool {
   static std::uint64_t number_of(const Object& object) {
     return std::uint64_t{object.pool_generation} << 32 | object.pool_index;
   }
-  /// Null if no object in use has this number.
+  /// Returns null if no object in use has this number.
   Object* find(std::uint64_t number) {
     const auto index = static_cast<std::uint32_t>(number);
     if (index >= objects_.size()) return nullptr;

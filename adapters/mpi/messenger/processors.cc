@@ -9,7 +9,7 @@
 namespace wherry::mpi {
 namespace {
 
-/// Of another process as of this one, 0: the kernel asks no permission for it.
+/// Processors that a process may run on; 0 is this process. The kernel requires no permission to ask for another's.
 std::size_t processors_of(pid_t process) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -6,7 +6,8 @@
 
 namespace wherry::mpi {
 
-/// Those of this process, or of its parent if those are more: launchers bind each rank to one, but not themselves.
+/// Affinity of this process or of its parent, whichever is larger: launchers bind each rank to one processor, but not
+/// themselves.
 std::size_t job_processors();
 
 }  // namespace wherry::mpi

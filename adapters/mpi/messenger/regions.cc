@@ -8,7 +8,7 @@ namespace {
 
 int check(const Region& region, const RemoteRange& range, Access access) {
   if ((access.reads && !region.readable) || (access.writes && !region.writable)) return FI_EACCES;
-  const std::uint64_t offset = range.address - region.first;  // wraps below the first byte, and is too large then
+  const std::uint64_t offset = range.address - region.first;  // an address below `first` wraps around and is too large
   return offset <= region.bytes && range.bytes <= region.bytes - offset ? 0 : FI_EINVAL;
 }
 

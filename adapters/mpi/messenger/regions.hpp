@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory of this process that peers may name in one-sided operations, by keys: fi_mr(3). Knows no libfabric object.
+// Memory of this process that peers may name by keys in one-sided operations: fi_mr(3). Uses no libfabric object.
 //
-// A peer names a key, an address and a length; what of that is allowed is decided here, in the process whose memory it
-// is, before anything is touched. No peer is told where a region lies before its request was found to be allowed.
+// A peer names a key, an address and a length. The process that owns the memory decides what is allowed, before it
+// touches anything. A peer learns where a region lies only after its request was allowed.
 #pragma once
 
 #include <array>
@@ -24,24 +24,24 @@ struct Region {
   bool readable = false;
   bool writable = false;
 
-  /// A peer has changed some of it.
+  /// Called after a peer has changed some of the region.
   virtual void on_write() {}
 
  protected:
   ~Region() = default;
 };
 
-/// What an operation does to a target.
+/// What an operation does to its target.
 struct Access {
   bool reads = false;
   bool writes = false;
 };
 
-/// Locked. Owns none of its regions.
+/// The regions of a domain, by key. The caller holds the domain's lock. Owns none of its regions.
 class Regions {
  public:
   struct Found {
-    int error = 0;    ///< FI_ENOKEY, FI_EACCES or, beyond the region's end, FI_EINVAL; nothing else is set then
+    int error = 0;  ///< 0, FI_ENOKEY, FI_EACCES or, beyond the region's end, FI_EINVAL; on an error nothing else is set
     Buffers buffers;  ///< empty ranges are left out: they need no key
     std::array<Region*, kMostRemoteRanges> regions{};
 
@@ -52,12 +52,12 @@ class Regions {
     }
   };
 
-  /// False: the key is taken.
+  /// Returns false if the key is in use.
   bool add(Region& region);
   void remove(const Region& region) { regions_.erase(region.key); }
-  /// A key that no region has.
+  /// Returns a key that no region has.
   std::uint64_t free_key();
-  /// At most kMostRemoteRanges.
+  /// At most kMostRemoteRanges ranges.
   [[nodiscard]] Found find(std::span<const RemoteRange> ranges, Access access) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the application asks a messenger for, and what of it waits.
+// Requests of the application, and the state of those that wait.
 #pragma once
 
 #include <array>
@@ -27,13 +27,13 @@ struct SendRequest {
   bool tagged = false;
   bool has_data = false;
   bool wanted = true;
-  bool reported = true;   ///< wanted, or counted: otherwise only its failure is reported
-  bool inject = false;    ///< the buffers are the caller's again at once; at most kMostInjected bytes
-  bool delivery = false;  ///< complete when the receiver has it
+  bool reported = true;   ///< wanted, or counted; otherwise only a failure is reported
+  bool inject = false;    ///< the caller may reuse the buffers at once; at most kMostInjected bytes
+  bool delivery = false;  ///< complete only when the receiver has it
   bool transmit = false;  ///< complete no sooner than the payload has left this process
 };
 
-/// The messages that a receive takes.
+/// Which messages a receive matches.
 struct Pattern {
   std::uint64_t source = kAnySource;
   std::uint64_t tag = 0;
@@ -45,7 +45,7 @@ struct ReceiveRequest : Pattern {
   Buffers buffers;
   void* context = nullptr;
   bool wanted = true;
-  bool several = false;  ///< messages one behind the other until less than the least room is left
+  bool several = false;  ///< FI_MULTI_RECV: takes messages until less than the least room is left
 };
 
 /// A request that only the peer's answer completes.
@@ -53,7 +53,7 @@ struct Request : Pooled {
   Link* to;
   bool sent;          ///< its packet has left
   bool reports;       ///< `completion` is still to be reported
-  bool is_injection;  ///< one of those that Limits counts
+  bool is_injection;  ///< counted in Limits::injections
   Completion completion;
 
   void reset_request() {
@@ -63,18 +63,18 @@ struct Request : Pooled {
   }
 };
 
-/// A payload that stays in this process until the peer has read it or asked for it; or one that has left, and whose
-/// sender waits until the receiver has it. Either ends with `done`.
+/// A payload that stays in this process until the peer has read it or asked for it; or the wait for delivery of one
+/// that has left. Both end with `done`.
 struct Offer : Request, Hook {
   Buffers payload;                                 ///< what the peer may ask for
   std::unique_ptr<std::byte[]> copy;               ///< the payload's memory, if that is not the application's
   std::array<Region*, kMostRemoteRanges> regions;  ///< whose memory it is, of an answer to `read`
-  std::uint64_t kept;                              ///< bytes of Link::kept
-  bool is_held;                                    ///< one of Link::held
+  std::uint64_t kept;                              ///< its share of Link::kept
+  bool is_held;                                    ///< counted in Link::held
   bool streams;                                    ///< the peer has asked for the payload
-  std::uint64_t stream;                            ///< the number by which the peer knows it
+  std::uint64_t stream;                            ///< the peer's number of the transfer
   std::uint64_t wanted;                            ///< bytes that the peer has asked for
-  std::uint64_t streamed;                          ///< bytes of them that have left
+  std::uint64_t streamed;                          ///< bytes of these that have left
 
   void reset() {
     reset_request();
@@ -84,7 +84,7 @@ struct Offer : Request, Hook {
     kept = stream = wanted = streamed = 0;
     is_held = streams = false;
   }
-  /// From now on the payload is a copy.
+  /// Replaces the payload by a copy.
   void copy_payload() {
     if (copy == nullptr && payload.bytes() > 0) payload = payload.copied(copy);
   }
@@ -97,8 +97,8 @@ struct Packet : Hook, Pooled {
   Buffers payload;
   std::unique_ptr<std::byte[]> copy;               ///< the payload's memory, if that is not the application's
   std::array<Region*, kMostRemoteRanges> regions;  ///< whose memory it is, of an answer to `read`
-  std::uint64_t copied;                            ///< bytes of Link::copied
-  Request* request;                                ///< waits for the answer to it; null: none does
+  std::uint64_t copied;                            ///< its share of Link::copied
+  Request* request;                                ///< waits for the answer to the packet; null if none does
   bool reports;                                    ///< `completion` is to be reported once it has left
   Completion completion;
 

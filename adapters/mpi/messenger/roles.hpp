@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a messenger that packets and losses are handed to.
+// The parts of a messenger that handle packets and losses.
 #pragma once
 
 namespace wherry::mpi {

@@ -14,9 +14,9 @@
 namespace wherry::mpi {
 namespace {
 
-// Answers that wait for room at one peer: more than a peer that keeps the rules has requests under way.
+// Answers queued for one peer: more than the requests that a correct peer has under way.
 constexpr std::size_t kMostAnswers = 1 << 17;
-// Bytes of copies among them, and of this side's own injected operations.
+// Bytes of copies among these, and of this side's own injected operations.
 constexpr std::uint64_t kMostCopied = 64 << 20;
 static_assert(kMostCopied >= 2 * kMostAsked);
 
@@ -58,7 +58,8 @@ Regions::Found Target::find(std::span<const RemoteRange> ranges, const PacketHea
   return found;
 }
 
-// Of the packet in `inflow`. False: the peer breaks the rules.
+// Finds the memory that the packet in `inflow` names. Returns false, with Inflow::error set, if the peer violates the
+// protocol.
 bool Target::find(Inflow& inflow, Regions::Found& found) const {
   std::array<RemoteRange, kMostRemoteRanges> ranges;
   if (!inflow.read_ranges(ranges)) {
@@ -95,7 +96,7 @@ void Target::note_access(const PacketHead& packet, const Link* from,
   reporter_.accessed(completion);
 }
 
-// What is refused is received all the same, and dropped.
+// Begins to receive a payload. If the access was refused, the payload is received and dropped.
 Target::Arriving& Target::begin(const Inflow& inflow, const Regions::Found& found) {
   Arriving& access = accesses_.take();
   access.from = inflow.link;
@@ -158,7 +159,7 @@ void Target::transferred(std::uint64_t subject, int error) {
   if (Arriving* access = accesses_.find(subject); access != nullptr) finish_write(*access, error);
 }
 
-// It was answered.
+// Called after the peer got its answer.
 void Target::finish_write(Arriving& access, int error) {
   const Link* from = access.from;
   PacketHead packet = access.packet;
@@ -168,7 +169,7 @@ void Target::finish_write(Arriving& access, int error) {
   if (error == 0) note_access(packet, from, regions);
 }
 
-// The operands are there.
+// Called when all operands have arrived.
 void Target::finish_atomic(Inflow& inflow, Arriving& access) {
   Regions::Found found;
   if (find(inflow, found)) {
@@ -194,7 +195,7 @@ void Target::on_read(Inflow& inflow) {
   if (packet.bytes > kMostOrdered) {
     grant(inflow, found);
   } else {
-    // One that finds no room is copied: what is written after it must not be seen by it.
+    // Copied if there is no room: the read must not see later writes.
     (void)outbox_.send(*inflow.link, reply_to(packet), found.buffers, {.copies = true, .regions = found.regions});
   }
   note_access(packet, inflow.link, found.regions);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One-sided operations of peers on this process's memory (remote.hpp). Nothing is touched before Regions has found it
-// allowed.
+// One-sided operations of peers on this process's memory (remote.hpp). Memory is touched only after Regions has allowed
+// the access.
 #pragma once
 
 #include <array>
@@ -30,9 +30,9 @@ class Target final : public PayloadSink, public TransferOwner {
     regions_ = &regions;
     served_ = access;
   }
-  /// The region is about to end: no peer's operation touches its memory after this. Throws std::bad_alloc.
+  /// To be called before the region ends: afterwards no peer's operation touches its memory. Throws std::bad_alloc.
   void revoke(const Region& region);
-  /// An operation of this endpoint on its own memory, at once. 0 or a positive FI_E value.
+  /// Carries out an operation of this endpoint on its own memory, at once. Returns 0 or a positive FI_E value.
   int carry_out(const RemoteRequest& request, const PacketHead& head);
 
   void on_write(Inflow& inflow);
@@ -50,8 +50,8 @@ class Target final : public PayloadSink, public TransferOwner {
   struct Arriving : Pooled {
     Link* from;
     PacketHead packet;
-    int refused;                                     ///< why the payload is dropped: 0, or an errno value
-    std::array<Region*, kMostRemoteRanges> regions;  ///< whose memory it goes to
+    int refused;                                     ///< errno value if the payload is to be dropped, else 0
+    std::array<Region*, kMostRemoteRanges> regions;  ///< the regions that it goes to
     std::vector<std::byte> operands;                 ///< of an atomic
 
     void reset() {

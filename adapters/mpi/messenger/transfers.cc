@@ -11,17 +11,17 @@
 namespace wherry::mpi {
 namespace {
 
-// What one call reads out of senders' memory, at most, before it looks at the mailbox again.
+// Bytes that one call reads from senders' memory, at most, before it looks at the mailbox again.
 constexpr std::uint64_t kPullAtOnce = 8 << 20;
-// Smaller sections keep two cores waiting for each other.
+// Smallest section for streaming: with smaller ones, the two cores wait for each other.
 constexpr std::size_t kLeastSection = std::size_t{256} << 10;
-// The sender has this long for the next bytes: a few times what copying them takes, and less than a wake-up.
+// Time that a sender has for its next bytes: a few times as long as copying them, and less than a wake-up.
 constexpr std::uint64_t kStall = 100'000;  // ticks: 20 to 100 us
-// Read at once where the sender stalls.
+// Bytes that the receiver reads at once if the sender stalls.
 constexpr std::uint64_t kRescue = 256 << 10;
 constexpr std::uint32_t kMostPenalty = 63;
 
-// Where byte `offset` of the announced payload lies, and how many follow it without a gap.
+// Returns where byte `offset` of the announced payload lies, and how many bytes follow it without a gap.
 RemotePiece remote_at(const Transfer& transfer, std::uint64_t offset) {
   for (std::size_t i = 0; i < transfer.remote_pieces; ++i) {
     const RemotePiece& piece = transfer.remote[i];
@@ -53,7 +53,7 @@ void Transfers::start(const Source& source, const Buffers& into, std::uint64_t g
   if (reaches) streams_.push_back(transfer);
 }
 
-// Where processes wait for processors, the one that runs does best to copy by itself.
+// Oversubscribed processes do not stream: the one that runs copies by itself, without waiting for the other.
 bool Transfers::prefers_stream(Link& from, std::uint64_t bytes) {
   if (links_.is_oversubscribed()) return false;
   lanes_.consider(from, bytes);
@@ -75,7 +75,7 @@ void Transfers::want(Transfer& transfer) {
 
 void Transfers::on_stream(Inflow& inflow) {
   Transfer* transfer = transfers_.find(inflow.packet.request);
-  if (transfer == nullptr) return;  // this side was faster by itself
+  if (transfer == nullptr) return;  // this side has read the payload itself
   const bool fits = transfer->from == inflow.link && transfer->streams && inflow.packet.data == transfer->arrived &&
                     inflow.packet.bytes != 0 && inflow.packet.bytes <= transfer->goal - transfer->arrived;
   if (!fits) {
@@ -97,7 +97,7 @@ void Transfers::progressed(Inflow& inflow) {
   end(*transfer, 0);
 }
 
-// What may still come of it is dropped.
+// Drops what may still arrive for the transfer.
 void Transfers::end(Transfer& transfer, int error) {
   const std::uint64_t number = Pool<Transfer>::number_of(transfer);
   if (transfer.streams) links_.for_each_inflow(*this, number, [](Inflow& inflow) { inflow.drop_rest(); });
@@ -127,7 +127,7 @@ bool Transfers::pull() noexcept {
   return true;
 }
 
-// True if the transfer is over.
+// Returns true if the transfer is over.
 bool Transfers::pull(Transfer& transfer) {
   const std::uint64_t part = std::min(transfer.left(), kPullAtOnce);
   int error = transfer.from->error;
@@ -138,7 +138,7 @@ bool Transfers::pull(Transfer& transfer) {
   return true;
 }
 
-// False: not all of it could be read.
+// Returns false if not all bytes could be read.
 bool Transfers::read(Transfer& transfer, std::uint64_t offset, std::uint64_t bytes) noexcept {
   while (bytes > 0) {
     const RemotePiece source = remote_at(transfer, offset);
@@ -163,7 +163,7 @@ bool Transfers::pull_from_back(Transfer& transfer) {
   const std::uint64_t left = transfer.left();
   const std::uint64_t part = std::min(left, kRescue);
   if (!read(transfer, transfer.goal - transfer.pulled - part, part)) {
-    transfer.unlink();  // it is streamed or lost
+    transfer.unlink();  // the rest is streamed, or the link is lost
     return true;
   }
   if (transfer.pulled == 0) {

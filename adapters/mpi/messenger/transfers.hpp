@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Long payloads, at the side that gets them (rendezvous). The receiver reads them out of the sender's memory, or asks
-// for them where its section for that peer is large: then both sides copy at the same time, in user space. It waits for
-// no sender that does something else: what has not come in time it reads itself, from the end on. So a chunk may arrive
-// that is no longer needed; it is dropped.
+// Long payloads at the receiving side (rendezvous). The receiver reads them from the sender's memory, or, if its
+// section for that peer is large, asks for them: then both sides copy at the same time, in user space. The receiver
+// does not wait for a busy sender: it reads late bytes itself, from the end backwards. A chunk that arrives after that
+// is dropped.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace wherry::mpi {
 
-/// What a transfer is for.
+/// Is called when a transfer ends.
 class TransferOwner {
  public:
   /// The transfer is over. `error` is 0 or an errno value.
@@ -34,15 +34,15 @@ class TransferOwner {
 struct Transfer : Hook, Pooled {
   Link* from;
   Buffers into;
-  std::uint64_t goal;     ///< bytes that are to be had
-  std::uint64_t arrived;  ///< of them, from the front on
-  std::uint64_t pulled;   ///< at the end, of one that is streamed from the front
+  std::uint64_t goal;     ///< bytes to transfer
+  std::uint64_t arrived;  ///< bytes that are here, from the front on
+  std::uint64_t pulled;   ///< bytes that were read at the end, while the front was streamed
   std::uint64_t offer;    ///< the sender's number for it
   bool streams;           ///< the sender was asked for it
   std::array<RemotePiece, kMostRemotePieces> remote;
   std::uint16_t remote_pieces;
   TransferOwner* owner;
-  std::uint64_t subject;  ///< in the owner's own count
+  std::uint64_t subject;  ///< the owner's number of the transfer
 
   void reset() {
     arrived = pulled = 0;
@@ -61,12 +61,12 @@ class Transfers final : public PayloadSink {
     std::uint64_t offer;
     std::array<RemotePiece, kMostRemotePieces> pieces;
     std::uint16_t piece_count;
-    bool may_stream = true;  ///< even where it could be read
+    bool may_stream = true;  ///< allows streaming even if the payload could be read
   };
-  /// Reads `goal` bytes, which the buffers have room for. The owner may learn of the end at once.
+  /// Transfers `goal` bytes into `into`, which has room for them. May call the owner before it returns.
   void start(const Source& source, const Buffers& into, std::uint64_t goal, TransferOwner& owner,
              std::uint64_t subject);
-  /// Ends those for `subject` of `owner`.
+  /// Ends the transfers for `subject` of `owner`.
   void cancel(const TransferOwner& owner, std::uint64_t subject, int error);
 
   void on_stream(Inflow& inflow);
@@ -74,11 +74,11 @@ class Transfers final : public PayloadSink {
   void arrived(Inflow& inflow) override { inflow.drop_rest(); }
   void lost(Inflow& /*inflow*/) override {}
 
-  /// Nothing is to be read here: what is under way is streamed by peers that are in time.
+  /// Whether this side has nothing to read, neither now nor if a sender stalls.
   [[nodiscard]] bool is_idle() const { return pulls_.empty() && streams_.empty(); }
-  /// Reads what is to be read. True if anything was.
+  /// Reads from senders' memory, up to 8 MiB. Returns true if there was something to read.
   bool pull() noexcept;
-  /// Reads what a sender that was asked has not sent in time. True if anything was.
+  /// Reads bytes that a sender was asked for and has not sent in time. Returns true if there was such a sender.
   bool pull_stalled() noexcept;
   void close_idle_lanes() noexcept { lanes_.close_idle(); }
   void close_lane(Link& link) noexcept { lanes_.close(link); }
@@ -98,8 +98,8 @@ class Transfers final : public PayloadSink {
   Outbox& outbox_;
   Lanes lanes_;
   Pool<Transfer> transfers_;
-  List<Transfer> pulls_;    ///< whose payload is being read from its sender
-  List<Transfer> streams_;  ///< whose payload its sender streams, and that could be read from it as well
+  List<Transfer> pulls_;    ///< transfers that this side reads from the sender's memory
+  List<Transfer> streams_;  ///< transfers that the sender streams, and that this side could read as well
 };
 
 }  // namespace wherry::mpi

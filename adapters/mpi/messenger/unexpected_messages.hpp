@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps the messages that no receive was posted for: their payloads, or where these lie in their senders' memory.
+// Keeps messages for which no receive is posted: their payloads, or where these lie in the sender's memory.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,15 @@ class UnexpectedMessages final : public PayloadSink {
  public:
   explicit UnexpectedMessages(Limits& limits) : limits_(limits) {}
 
-  /// The message of the packet that begins. Throws std::bad_alloc.
+  /// Keeps the message of the packet that begins to arrive. Throws std::bad_alloc.
   Unexpected& keep(Inflow& inflow, const Envelope& envelope);
-  /// A message of this endpoint to itself, whose payload stays where the offer says.
+  /// Keeps a message of this endpoint to itself. Its payload stays where the offer says.
   Unexpected& keep_own(Link& self, const Envelope& envelope, Offer& offer);
-  /// The payload is the offer's copy, which no longer is the message's own.
+  /// Moves the offer's copy of the payload into the message, and detaches the message from the offer.
   void take_copy(Unexpected& message);
-  /// Forgets it. It is in no list any more.
+  /// Frees a message that is no longer in a list.
   void drop(Unexpected& message);
-  /// Bytes of the payload that are here.
+  /// Bytes of the payload that have arrived.
   static std::uint64_t arrived_bytes(const Unexpected& message) {
     return message.inflow != nullptr ? message.inflow->arrived : message.envelope.bytes;
   }
@@ -35,14 +35,15 @@ class UnexpectedMessages final : public PayloadSink {
   void lost(Inflow& inflow) override;
 
   void end_round() { ++round_; }
-  /// Came with the last round. MPICH's MPI_Dist_graph_create probes for any source, then receives from any, and takes
-  /// its own message, which goes another way, for the probed one unless it has polled all ways in between.
+  /// Whether the message came with the last round of progress(); a peek must not find it yet. MPICH's
+  /// MPI_Dist_graph_create probes for any source, then receives from any source. Unless it has polled all its
+  /// transports in between, it would receive its own message, which goes another way, instead of the probed one.
   [[nodiscard]] bool is_new(const Unexpected& message) const {
     return message.own == nullptr && message.round + 1 == round_;
   }
 
  private:
-  /// What a message takes here that is neither announced nor still in its sender's buffer.
+  /// Memory of a message whose payload is kept here.
   static std::uint64_t kept_bytes(const Unexpected& message) { return sizeof(message) + message.envelope.bytes; }
 
   Limits& limits_;

@@ -16,7 +16,7 @@ AddressVector& vector_of(fid_av* vector) { return *static_cast<AddressVector*>(v
 
 int close(fid_t handle) { return AddressVector::of(handle).close(); }
 
-// The only thing to bind is an event queue, for insertions that are reported later: none is.
+// Accepts an event queue, which is for asynchronous insertion; this provider inserts synchronously.
 int bind(fid_t /*vector*/, fid_t other, std::uint64_t /*flags*/) {
   return other->fclass == FI_CLASS_EQ ? 0 : -FI_EINVAL;
 }
@@ -100,15 +100,15 @@ void AddressVector::bind(Endpoint& endpoint) { endpoints_.push_back(&endpoint); 
 
 void AddressVector::unbind(Endpoint& endpoint) { std::erase(endpoints_, &endpoint); }
 
-// FI_ADDR_NOTAVAIL: no name of this provider, or of an endpoint on another machine.
+// Returns FI_ADDR_NOTAVAIL if it is no name of this provider, or of an endpoint on another machine.
 fi_addr_t AddressVector::add(const void* bytes) {
   const auto name = Name::parse_bytes(bytes);
   if (!name) return FI_ADDR_NOTAVAIL;
   if (!name->is_on_this_host()) {
     log::write(log::Level::error, "fi_av_insert " + name->text() +
-                                      ": the endpoint is on another machine, in another network namespace or of "
-                                      "another user, or was before the last boot; the provider wherry reaches only "
-                                      "what shares all of these: run all ranks on one machine, in one container");
+                                      ": the endpoint is on another machine, in another network namespace, of another "
+                                      "user, or from before the last boot; the provider wherry connects only endpoints "
+                                      "that share all of these: run all ranks on one machine, in one container");
     return FI_ADDR_NOTAVAIL;
   }
   names_.emplace_back(name);

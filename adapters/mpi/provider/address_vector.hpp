@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fi_av(3). An address is an index into the vector, whatever type of vector was asked for.
+// fi_av(3). An address is an index into the vector, for every type of vector.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -30,7 +30,7 @@ class AddressVector : public fid_av {
   int lookup(fi_addr_t address, void* name, std::size_t* bytes);
   int close();
 
-  /// Locked. Null: there is no such address.
+  /// The caller holds the domain's lock. Returns null if there is no such address.
   [[nodiscard]] const Name* find(fi_addr_t address) const;
   void bind(Endpoint& endpoint);
   void unbind(Endpoint& endpoint);

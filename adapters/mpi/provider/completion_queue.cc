@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kSize = 1024;
 
-// The longer formats begin as the shorter ones do.
+// Each format begins with the members of the shorter ones.
 std::size_t bytes_of(fi_cq_format format) {
   switch (format) {
     case FI_CQ_FORMAT_MSG:
@@ -117,7 +117,7 @@ void* CompletionQueue::put(void* to, const Completion& completion) const {
   return static_cast<std::byte*>(to) + entry_bytes_;
 }
 
-// An error stops it, and stays until it was read as one.
+// Stops at an error, which stays in the queue until fi_cq_readerr() takes it.
 ssize_t CompletionQueue::take(void* buffer, std::size_t count, fi_addr_t* sources) {
   std::size_t taken = 0;
   for (const Completion& completion : entries_.all()) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fi_cq(3). Completions and errors in the order in which they happened; as many as there are.
+// fi_cq(3): completions and errors in the order in which they happened. The queue grows without a limit, but while it
+// is_full() sends and one-sided operations get -FI_EAGAIN.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -17,12 +18,12 @@
 
 namespace wherry::mpi {
 
-/// First in, first out. Programs mostly take all that there is: then it begins anew in the same memory.
+/// A queue in one vector. Programs usually take all entries; the next one then reuses the memory from its start.
 class Completions {
  public:
   void push_back(const Completion& completion) { entries_.push_back(completion); }
   [[nodiscard]] const Completion& front() const { return entries_[taken_]; }
-  /// All of them, in order.
+  /// All entries, in order.
   [[nodiscard]] std::span<const Completion> all() const { return std::span(entries_).subspan(taken_); }
   void drop(std::size_t count) {
     taken_ += count;
@@ -52,10 +53,10 @@ class CompletionQueue : public fid_cq {
   ~CompletionQueue();
 
   static CompletionQueue& of(fid_t handle);
-  /// 0 and *queue, or a negative error number.
+  /// Returns 0 and sets *queue, or returns a negative error number.
   static int open(Domain& domain, const fi_cq_attr* attributes, void* context, fid_cq** queue);
 
-  /// Locked.
+  /// The caller holds the domain's lock.
   void write(const Completion& completion) {
     entries_.push_back(completion);
     if (wait_object_ != nullptr) wait_object_->raise();
@@ -70,7 +71,7 @@ class CompletionQueue : public fid_cq {
   ssize_t read_blocking(void* buffer, std::size_t count, fi_addr_t* sources, int timeout);
   ssize_t read_error(fi_cq_err_entry& entry);
   void signal() noexcept;
-  /// fi_trywait: 0 or -FI_EAGAIN.
+  /// fi_trywait. Returns 0 if the caller may sleep, else -FI_EAGAIN.
   int try_wait() noexcept;
 
  private:

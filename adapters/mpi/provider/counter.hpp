@@ -24,7 +24,7 @@ class Counter : public fid_cntr {
   static Counter& of(fid_t handle);
   static int open(Domain& domain, const fi_cntr_attr* attributes, void* context, fid_cntr** counter);
 
-  /// Locked.
+  /// The caller holds the domain's lock.
   void count(const Completion& completion) {
     ++(completion.error == 0 ? value_ : errors_);
     if (wait_object_ != nullptr) wait_object_->raise();
@@ -36,14 +36,15 @@ class Counter : public fid_cntr {
   std::uint64_t read(bool errors);
   int change(std::uint64_t value, bool errors, bool adds);
   int wait(std::uint64_t threshold, int timeout);
-  /// fi_trywait: 0 or, if it has changed since it was last read, -FI_EAGAIN.
+  /// fi_trywait. Returns 0 if the caller may sleep, or -FI_EAGAIN if the counter has changed since its last read or has
+  /// work to do.
   int try_wait() noexcept;
 
  private:
   Domain& domain_;
   std::uint64_t value_ = 0;
   std::uint64_t errors_ = 0;
-  std::uint64_t seen_ = 0;  ///< their sum, at the last read
+  std::uint64_t seen_ = 0;  ///< value_ + errors_ at the last read
   std::unique_ptr<WaitObject> wait_object_;
   Waiting waiting_;
 };

@@ -76,7 +76,7 @@ bool is_zero(const char* name) {
   return std::all_of(name, name + kNameBytes, [](char c) { return c == 0; });
 }
 
-// Nothing: a rank is beyond the table. Names of other builds are left out: they cannot be neighbours.
+// Returns nothing if a rank is beyond the table. Leaves out names of other builds, which cannot be neighbours.
 std::optional<std::vector<NeighbourName>> read(const char* names, std::size_t count,
                                                std::span<const wherry_fi_neighbour> neighbours) {
   std::vector<NeighbourName> result;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The topologies that the program declared: the union over its live communicators becomes the neighbours of the mailbox
-// of the process's current endpoint.
+// The topologies that the program has declared. The union over its live communicators becomes the neighbours of the
+// mailbox of the process's current endpoint.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace wherry::mpi {
 
-/// Threads: any. Messengers apply what is declared in their next progress(), in their own thread.
+/// Thread-safe. A messenger applies the declarations in one of its next progress(), in its own thread.
 class Declared {
  public:
   static Declared& instance();
 
-  /// While it is open. The first that is open is the current one.
+  /// Add and remove an open messenger. The first that is open is the current one.
   void opened(Messenger& messenger);
   void closed(Messenger& messenger);
 
-  /// 0 or a negative errno value, as topology.h says.
+  /// The functions of topology.h. They return 0 or a negative errno value.
   int self(void* name, std::size_t* bytes);
   int declare(std::uint64_t communicator, std::vector<NeighbourName> neighbours);
   int forget(std::uint64_t communicator);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fi_fabric(3) and fi_domain(3): what everything else hangs on, and the one lock.
+// fi_fabric(3) and fi_domain(3). A domain has the one lock that all of its objects share.
 #pragma once
 
 #include <rdma/fi_domain.h>
@@ -30,11 +30,11 @@ class Domain : public fid_domain {
   static int open(fid_fabric* fabric, fi_info* info, fid_domain** domain, void* context);
 
   DomainLock& lock() { return lock_; }
-  /// Whether regions are named as FI_MR_BASIC says: by the addresses that they have here, and keys of the provider's.
+  /// Whether regions follow FI_MR_BASIC: peers name virtual addresses, and the provider chooses the keys.
   [[nodiscard]] bool is_basic() const { return basic_; }
-  std::atomic<int> users{0};           ///< objects that are open in it
-  Regions regions;                     ///< locked
-  std::vector<Messenger*> messengers;  ///< of its endpoints; locked
+  std::atomic<int> users{0};           ///< open objects of the domain
+  Regions regions;                     ///< guarded by lock()
+  std::vector<Messenger*> messengers;  ///< of its endpoints; guarded by lock()
 
  private:
   Fabric& fabric_;
@@ -42,7 +42,7 @@ class Domain : public fid_domain {
   const bool basic_;
 };
 
-/// fi_prov_ini's entry: opens a fabric.
+/// The provider's `fabric` entry (fi_prov_ini): opens a fabric.
 int open_fabric(fi_fabric_attr* attributes, fid_fabric** fabric, void* context);
 
 }  // namespace wherry::mpi

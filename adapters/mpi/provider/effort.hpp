@@ -13,7 +13,7 @@ class Effort {
  public:
   Effort(std::int64_t least, std::int64_t most) : least_(least), most_(most), limit_(most) {}
 
-  /// Of the attempt that begins or is under way.
+  /// The limit of the attempt that begins or is under way.
   [[nodiscard]] std::int64_t limit() const { return attempts_ % kPerTrial == 0 ? most_ : limit_; }
   void succeeded(std::int64_t spent) {
     ++attempts_;

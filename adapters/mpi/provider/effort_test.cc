@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMany = 1000;
 
-/// Attempts, until one does not have the highest limit.
+/// Lets attempts fail until one does not have the highest limit.
 void leave_trial(Effort& effort, std::int64_t most) {
   while (effort.limit() == most) effort.failed();
 }

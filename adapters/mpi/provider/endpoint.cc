@@ -92,7 +92,7 @@ Endpoint::Endpoint(Domain& domain, const fi_info& info, void* context)
       receive_flags_(info.rx_attr == nullptr ? 0 : info.rx_attr->op_flags),
       messenger_(*this, configured(), job_processors(), config::number(config::Key::mpi_eager)) {
   const bool serves = (caps_ & (FI_RMA | FI_ATOMIC)) != 0;
-  const bool says = (caps_ & kDirections) != 0;  // none: all of them
+  const bool says = (caps_ & kDirections) != 0;  // no direction stands for all
   messenger_.serve(domain_.regions, {.reads = serves && (!says || (caps_ & FI_REMOTE_READ) != 0),
                                      .writes = serves && (!says || (caps_ & FI_REMOTE_WRITE) != 0)});
   const std::lock_guard guard(domain_.lock());

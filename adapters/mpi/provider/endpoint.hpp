@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fi_endpoint(3): a messenger, and where its completions go.
+// fi_endpoint(3): a messenger, and the queues and counters that get its completions.
 #pragma once
 
 #include <rdma/fi_atomic.h>
@@ -35,15 +35,15 @@ class Endpoint final : public fid_ep, private Reporter {
   int name(void* to, std::size_t* bytes);
   ssize_t cancel(void* context);
 
-  /// Of the calls that have no flags: what the endpoint was opened with.
+  /// Flags for the calls that take none: those of the endpoint's fi_info, or of FI_SETOPSFLAG.
   [[nodiscard]] std::uint64_t send_flags() const { return send_flags_; }
   [[nodiscard]] std::uint64_t receive_flags() const { return receive_flags_; }
-  /// `request.to` is filled in here.
+  /// Sets `request.to`.
   ssize_t send(fi_addr_t to, SendRequest& request, std::uint64_t flags);
   ssize_t receive(ReceiveRequest& request, std::uint64_t flags);
   ssize_t access(fi_addr_t to, RemoteRequest& request, std::uint64_t flags);
 
-  // Told by the address vector, locked.
+  // Called by the address vector, which holds the domain's lock.
   void inserted(fi_addr_t address, const Name& name);
   void removed(fi_addr_t address);
 
@@ -68,7 +68,7 @@ class Endpoint final : public fid_ep, private Reporter {
   std::uint64_t receive_flags_;
   CompletionQueue* send_queue_ = nullptr;
   CompletionQueue* receive_queue_ = nullptr;
-  bool selects_sends_ = false;  ///< only completions that are asked for
+  bool selects_sends_ = false;  ///< FI_SELECTIVE_COMPLETION for sends
   bool selects_receives_ = false;
   Counter* send_counter_ = nullptr;
   Counter* receive_counter_ = nullptr;

@@ -11,7 +11,7 @@ namespace {
 
 Endpoint& endpoint_of(fid_ep* endpoint) { return *static_cast<Endpoint*>(endpoint); }
 
-/// The arguments of all calls: what they have in common, and local vectors, which may be empty.
+/// Arguments of any call: the common ones, and local vectors, which may be empty.
 struct Call {
   fi_msg_atomic message;
   AtomicKind kind;
@@ -59,7 +59,7 @@ ssize_t access(fid_ep* endpoint, const Call& call, std::uint64_t flags) {
   return endpoint_of(endpoint).access(message.addr, request, flags);
 }
 
-/// Arguments of the calls that are not `msg`.
+/// Arguments of the calls whose names do not end with `msg`.
 struct Target {
   fi_addr_t to;
   std::uint64_t address;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every call that moves data does: flags, addresses, and where completions go.
+// The common part of all calls that move data: flags, addresses, and where completions go.
 #include <mutex>
 
 #include "endpoint.hpp"
@@ -27,7 +27,7 @@ ssize_t Endpoint::send(fi_addr_t to, SendRequest& request, std::uint64_t flags) 
   request.reported = request.wanted || send_counter_ != nullptr;
   if (send_queue_ != nullptr && send_queue_->is_full()) return -FI_EAGAIN;
   const int status = guarded([&] { return messenger_.send(request); });
-  // A program that tries again and again waits.
+  // -FI_EAGAIN is no activity: a program that retries is waiting.
   if (status != -FI_EAGAIN) domain_.lock().note_activity();
   return status;
 }

@@ -23,7 +23,7 @@ void name(RemoteRequest& request, std::uint64_t address, std::uint64_t bytes, st
   request.range_count = 1;
 }
 
-// Of the calls with one remote range, as long as the local ones.
+// For the calls with one remote range, which is as long as the local ones.
 RemoteRequest request_of(Operation operation, const Buffers& local, std::uint64_t address, std::uint64_t key,
                          void* context) {
   RemoteRequest request = request_of(operation, local, context);
@@ -43,7 +43,7 @@ ssize_t transfer(fid_ep* endpoint, Operation operation, const fi_msg_rma* messag
   return endpoint_of(endpoint).access(message->addr, request, flags);
 }
 
-// Of the calls that have no flags.
+// For the calls that take no flags.
 ssize_t access(fid_ep* endpoint, fi_addr_t to, RemoteRequest request) {
   return endpoint_of(endpoint).access(to, request, endpoint_of(endpoint).send_flags());
 }
@@ -87,7 +87,7 @@ ssize_t writedata(fid_ep* endpoint, const void* buffer, std::size_t length, void
   return access(endpoint, to, request);
 }
 
-// An injected write has no completion but in error; it is counted.
+// An injected write is counted, but has no completion unless it fails.
 ssize_t injected(fid_ep* endpoint, fi_addr_t to, RemoteRequest request) {
   request.wanted = false;
   return endpoint_of(endpoint).access(to, request, FI_INJECT);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fi_eq(3): endpoints without connections have no events, so it holds what the application itself writes into it.
+// fi_eq(3). Endpoints without connections have no events, so a queue holds only what the application writes into it.
 #pragma once
 
 #include <rdma/fi_eq.h>
@@ -29,7 +29,7 @@ class EventQueue : public fid_eq {
   ssize_t read_blocking(std::uint32_t* event, void* buffer, std::size_t length, int timeout, std::uint64_t flags);
   ssize_t write(std::uint32_t event, const void* buffer, std::size_t length);
   WaitObject* wait_object() { return wait_object_.get(); }
-  /// fi_trywait: 0 or -FI_EAGAIN.
+  /// fi_trywait. Returns 0 if the caller may sleep, else -FI_EAGAIN.
   int try_wait() noexcept;
 
  private:

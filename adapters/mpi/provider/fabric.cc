@@ -39,7 +39,7 @@ int try_wait(fid_t object) {
   }
 }
 
-// All of them, so that each of their descriptors may be waited for next time.
+// Tries all objects, so that each of their descriptors may be waited for next time.
 int trywait(fid_fabric* /*fabric*/, fid** objects, int count) {
   int result = 0;
   for (int i = 0; i < count; ++i) {

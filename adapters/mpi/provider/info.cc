@@ -19,7 +19,7 @@
 namespace wherry::mpi {
 namespace {
 
-// What newer versions may have added at the structures' ends.
+// Bytes for members that newer versions of libfabric may have added at the ends of the structures.
 constexpr std::size_t kRoomToGrow = 512;
 
 template <class Structure>
@@ -59,14 +59,16 @@ fi_info* allocate() {
   return nullptr;
 }
 
-// FI_REMOTE_COMM only where it is asked for: all peers are on this machine, but Open MPI takes no provider without it.
+// Returns FI_REMOTE_COMM only if the hints ask for it. All peers are on this machine, but Open MPI accepts no provider
+// without it.
 std::uint64_t reach(const fi_info* hints) {
   if (hints == nullptr) return FI_LOCAL_COMM;
   const std::uint64_t asked = hints->caps | (hints->domain_attr == nullptr ? 0 : hints->domain_attr->caps);
   return FI_LOCAL_COMM | (asked & FI_REMOTE_COMM);
 }
 
-// The primary ones that were asked for, all where none were; of sending and receiving both where neither was.
+// Returns the primary capabilities that the hints ask for, or all if they ask for none. Without FI_SEND and FI_RECV
+// both are meant; likewise the directions of one-sided operations.
 std::uint64_t capabilities(const fi_info* hints) {
   const std::uint64_t secondary = (kSecondary & ~std::uint64_t{FI_REMOTE_COMM}) | reach(hints);
   if (hints == nullptr || hints->caps == 0) return kPrimary | secondary;
@@ -81,7 +83,7 @@ void fill_sends(fi_tx_attr& attributes, std::uint64_t caps, std::size_t eager, c
   attributes.caps = caps & (FI_MSG | FI_TAGGED | FI_SEND | FI_RMA | FI_ATOMIC | FI_READ | FI_WRITE);
   attributes.op_flags = asked == nullptr ? 0 : asked->op_flags;
   attributes.msg_order = kOrder;
-  // An injected message is copied, and MPI libraries inject all that they may.
+  // MPI libraries inject every message up to this limit, and an injected message is copied.
   attributes.inject_size = std::max(eager, asked == nullptr ? 0 : asked->inject_size);
   attributes.size = kQueueSize;
   attributes.iov_limit = kMostBuffers;
@@ -107,8 +109,8 @@ void fill_endpoint(fi_ep_attr& attributes) {
   attributes.tx_ctx_cnt = attributes.rx_ctx_cnt = 1;
 }
 
-// Registration asks nothing of the application. Programs of before 1.5 know two words for it, later ones may use them:
-// the addresses and keys that FI_MR_BASIC speaks of are for those that ask for it.
+// Registration requires nothing of the application. Programs of before 1.5 know two words for the mode, which later
+// ones may use as well. FI_MR_BASIC, with its addresses and keys, is only for those that ask for it.
 int mr_mode(std::uint32_t version, int asked) {
   if (asked == FI_MR_BASIC || asked == FI_MR_SCALABLE) return asked;
   return version < FI_VERSION(1, 5) ? FI_MR_SCALABLE : 0;
@@ -141,7 +143,7 @@ void fill(fi_info& info, std::uint32_t version, std::size_t eager, const fi_info
   info.fabric_attr->api_version = version;
 }
 
-// A copy for a fi_info. False where memory is short.
+// Stores a copy for a fi_info. Returns false if memory is short.
 bool store(const Name& name, void*& address, std::size_t& bytes) {
   address = std::malloc(kNameBytes);
   if (address == nullptr) return false;
@@ -154,7 +156,8 @@ std::optional<Name> read_name(const void* address, std::size_t bytes) {
   return bytes < kNameBytes ? std::nullopt : Name::parse_bytes(address);
 }
 
-// An endpoint chooses its port itself: a source is this machine, by one of its names or by an earlier fi_info's.
+// Whether a source address is this machine, by one of its names or by the name in an earlier fi_info. An endpoint
+// chooses its port itself.
 bool is_own_address(const std::string& node) {
   if (const auto name = Name::parse(node)) return name->is_unbound();
   std::array<char, 256> own{};
@@ -162,8 +165,8 @@ bool is_own_address(const std::string& node) {
   return node == "localhost" || node.starts_with("127.") || node == "::1" || node == own.data();
 }
 
-// False: the caller names a source that is not of this machine, or a peer or an address that is none of this
-// provider's.
+// Returns false if the caller names a source that is not this machine, or a peer or an address that is not of this
+// provider.
 bool read_addresses(const char* node, std::uint64_t flags, const fi_info* hints, std::optional<Name>& destination) {
   if ((flags & FI_SOURCE) != 0) return node == nullptr || is_own_address(node);
   if (hints != nullptr && hints->src_addr != nullptr) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// fi_getinfo(3): what this provider offers, and whether that is what was asked for.
+// fi_getinfo(3): what this provider offers, and whether that satisfies the hints.
 //
-// The structures are read and freed by a libfabric that may be newer than the headers here: they are allocated with
-// room to grow, by malloc's family, and never by libfabric's own functions, whose oldest versions a linker would
-// choose.
+// The structures are read and freed by a libfabric that may be newer than the headers here. They are therefore
+// allocated with room to grow, and by malloc's family. libfabric's own functions are not used: a linker would bind
+// their oldest versions.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -14,17 +14,17 @@
 namespace wherry::mpi {
 
 inline constexpr const char* kProviderName = "wherry";
-/// Of one-sided operations. None of them: all.
+/// Directions of one-sided operations. Hints without any of them ask for all.
 inline constexpr std::uint64_t kDirections = FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
 inline constexpr std::uint64_t kPrimary =
     FI_MSG | FI_TAGGED | FI_RMA | FI_ATOMIC | FI_DIRECTED_RECV | FI_SEND | FI_RECV | kDirections;
 inline constexpr std::uint64_t kSecondary = FI_MULTI_RECV | FI_SOURCE | FI_LOCAL_COMM | FI_REMOTE_COMM | FI_RMA_EVENT;
 
-/// The provider's getinfo. -FI_ENODATA: something is asked for that it has not.
+/// The provider's `getinfo` entry. Returns -FI_ENODATA if the caller asks for something that is not offered.
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
              fi_info** info);
 
-/// Whether the hints ask for nothing that is not offered (info_check.cc).
+/// Whether everything that the hints ask for is offered (info_check.cc).
 bool is_offered(std::uint32_t version, const fi_info& hints);
 
 // What is offered, for info.cc and info_check.cc.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One lock for all objects of a domain, which a program of one thread does without. It is held asleep, since a mailbox
-// is of one thread at a time; a thread that wants it wakes the sleeper.
+// The lock of all objects of a domain. With FI_THREAD_DOMAIN it does nothing. A thread that sleeps in a mailbox holds
+// it, since a mailbox serves one thread at a time; a thread that wants the lock wakes the sleeper.
 #pragma once
 
 #include <atomic>
@@ -14,7 +14,7 @@ namespace wherry::mpi {
 class DomainLock {
  public:
   explicit DomainLock(bool used) : used_(used) {}
-  /// False: the program has one thread.
+  /// False with FI_THREAD_DOMAIN: the program makes one call at a time.
   [[nodiscard]] bool is_used() const { return used_; }
 
   void lock() {
@@ -28,9 +28,9 @@ class DomainLock {
   void unlock() {
     if (used_) mutex_.unlock();
   }
-  /// Held: sleeps in the messenger's mailbox until it has something to do, the time is over, or another thread wants
-  /// the lock, which it then gets first. `looks`: for a while before it sleeps, because the caller did not. False: the
-  /// time is over.
+  /// The caller holds the lock. Sleeps in the messenger's mailbox until it has something to do, the time is over, or
+  /// another thread wants the lock, which then gets it first. `looks`: polls for a while before it sleeps, because the
+  /// caller did not. Returns false on timeout.
   bool sleep(Messenger& messenger, Timeout timeout, bool looks) {
     if (!used_) return messenger.wait(timeout, looks);
     set_sleeper(&messenger);
@@ -39,7 +39,7 @@ class DomainLock {
     pass_on();
     return found;
   }
-  /// Held: lets a thread that waits for it have it first, if that gets a processor soon.
+  /// The caller holds the lock. Lets a waiting thread have it first, if that thread gets a processor soon.
   void pass_on() {
     if (!used_ || wanted_.load() == 0) return;
     const std::uint64_t before = served_.load();
@@ -47,13 +47,14 @@ class DomainLock {
     for (int i = 0; i < kYields && served_.load() == before; ++i) std::this_thread::yield();
     mutex_.lock();
   }
-  /// Held: gives the processor to other processes, and the lock to other threads.
+  /// The caller holds the lock. Gives the processor to other processes, and the lock to other threads.
   void yield() {
     if (used_) mutex_.unlock();
     std::this_thread::yield();
     if (used_) mutex_.lock();
   }
-  /// Held: the application has posted something. A thread that finds nothing is not the only one then, or not idle.
+  /// The caller holds the lock. Notes that the application has posted something: a thread that polls and finds nothing
+  /// is then not the only one, or not idle.
   void note_activity() { ++activity_; }
   [[nodiscard]] std::uint64_t activity() const { return activity_; }
 
@@ -72,7 +73,7 @@ class DomainLock {
   const bool used_;
   std::mutex mutex_;
   std::atomic<int> wanted_{0};
-  std::atomic<std::uint64_t> served_{0};  ///< threads that had to wait and got it
+  std::atomic<std::uint64_t> served_{0};  ///< number of waits for the lock that have ended
   std::uint64_t activity_ = 0;
   std::mutex sleeper_mutex_;
   Messenger* sleeper_ = nullptr;

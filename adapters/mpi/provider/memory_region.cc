@@ -31,7 +31,7 @@ fi_ops operations() {
 
 fi_ops object_calls = operations();
 
-// The key, and by what address a peer names the first byte: fi_mr(3), and FI_MR_BASIC there.
+// Sets the key, and the address by which a peer names the first byte: fi_mr(3), FI_MR_BASIC.
 void place(MemoryRegion& region, Domain& domain, const fi_mr_attr& attributes) {
   region.Region::key = domain.is_basic() ? domain.regions.free_key() : attributes.requested_key;
   region.fid_mr::key = region.Region::key;
@@ -72,7 +72,7 @@ int MemoryRegion::open(Domain& domain, const fi_mr_attr& attributes, std::uint64
   });
 }
 
-// An endpoint may be bound, though regions belong to domains.
+// Accepts an endpoint, too, although regions belong to domains.
 int MemoryRegion::bind(fid_t other, std::uint64_t flags) {
   if (other->fclass == FI_CLASS_EP) return 0;
   if (other->fclass != FI_CLASS_CNTR) return -FI_EINVAL;

@@ -19,11 +19,12 @@ class MemoryRegion final : public fid_mr, public Region {
   ~MemoryRegion();
 
   static MemoryRegion& of(fid_t handle);
-  /// 0 and *region, or a negative error number. The caller's memory stays its own, and is there until close().
+  /// Returns 0 and sets *region, or returns a negative error number. The caller owns the memory and keeps it until
+  /// close().
   static int open(Domain& domain, const fi_mr_attr& attributes, std::uint64_t flags, fid_mr** region);
   int bind(fid_t other, std::uint64_t flags);
   int raw(struct fi_mr_raw_attr& attributes) const;
-  /// No peer touches the memory after this.
+  /// No peer's operation touches the memory afterwards.
   int close();
 
   void on_write() override;

@@ -13,19 +13,20 @@
 
 namespace wherry::mpi {
 
-/// The object of ours that this fid begins. Structure: fid_cq and the like.
+/// Returns the object of ours whose first member is this fid. Structure: its base, such as fid_cq.
 template <class Object, class Structure>
 Object& object_of(fid_t handle) {
   return *static_cast<Object*>(reinterpret_cast<Structure*>(handle));
 }
 
-/// For the entries of operation tables that this provider does not serve.
+/// Entry of an operation table for a call that this provider does not implement.
 template <class Result, class... Arguments>
 Result not_served(Arguments...) {
   return -FI_ENOSYS;
 }
 
-/// What `act` returns, or the error number of what it throws, which is logged: libfabric's callers learn a number only.
+/// Returns the result of `act`, or the negative error number of its exception. Logs an Error, because libfabric's
+/// callers get only the number.
 template <class Act>
 int guarded(Act&& act) noexcept {
   try {

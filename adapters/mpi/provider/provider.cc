@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What libfabric loads this library for.
+// fi_prov_ini, which libfabric calls after it has loaded this library.
 #include <dlfcn.h>
 #include <rdma/providers/fi_prov.h>
 
@@ -9,9 +9,9 @@
 namespace wherry::mpi {
 namespace {
 
-// Of the libfabric that runs: it skips providers of an older version than its caller asks for. Found at run time, since
-// a link to libfabric would bind the oldest version of each function. It may be loaded where RTLD_DEFAULT does not
-// look, as by a Python module.
+// Version of the running libfabric, which skips providers of an older version than its caller asks for. It is found at
+// run time: a link to libfabric would bind the oldest version of each function. RTLD_DEFAULT does not find a libfabric
+// that, for example, a Python module has loaded.
 std::uint32_t version_of_libfabric() {
   using Version = std::uint32_t (*)();
   auto version = reinterpret_cast<Version>(dlsym(RTLD_DEFAULT, "fi_version"));
@@ -24,7 +24,7 @@ std::uint32_t version_of_libfabric() {
   return result;
 }
 
-// libfabric writes into it.
+// Not const: libfabric writes into it.
 fi_provider provider{};
 
 }  // namespace

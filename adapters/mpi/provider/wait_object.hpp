@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A descriptor for poll and epoll, of a queue or a counter opened with FI_WAIT_FD: fi_poll(3), fi_trywait. Readable
-// while one of the mailboxes has something, or what it belongs to has changed.
+// A descriptor for poll and epoll, of a queue or a counter opened with FI_WAIT_FD: fi_poll(3), fi_trywait. It is
+// readable while a mailbox has something to do, or after its queue or counter has changed.
 #pragma once
 
 #include <memory>
@@ -11,9 +11,9 @@ namespace wherry::mpi {
 
 class WaitObject {
  public:
-  /// Null where the kind needs none. Throws Error.
+  /// Returns null if the kind needs no object. Throws Error.
   static std::unique_ptr<WaitObject> of(fi_wait_obj kind);
-  /// Whether there is such a kind here.
+  /// Whether this provider implements the kind.
   static bool serves(fi_wait_obj kind);
 
   /// Throws Error.
@@ -26,10 +26,10 @@ class WaitObject {
   /// Throws Error.
   void add(int descriptor);
   void remove(int descriptor) noexcept;
-  /// Locked: readable until lower().
+  /// The caller holds the owner's lock. Makes the descriptor readable until lower().
   void raise() noexcept;
   void lower() noexcept;
-  /// FI_GETWAIT and FI_GETWAITOBJ, of what has this object, or null.
+  /// FI_GETWAIT and FI_GETWAITOBJ. `object` is null if the queue or counter has none.
   static int control(const WaitObject* object, int command, void* argument);
 
  private:

@@ -14,51 +14,51 @@
 namespace wherry::mpi {
 namespace {
 
-// So many calls that take longer are of a program that does something else, too.
+// If kCallsPerPass calls take longer than this, the program does something else between them.
 constexpr std::uint64_t kTogether = 500'000;  // ticks: 100 to 500 us
-// Looks that find nothing before the first sleep: a few times as long as a wake-up takes.
+// Polls without success before the first sleep: a few times as long as a wake-up takes.
 constexpr std::int64_t kLooks = 8000;
 constexpr std::int64_t kCallsPerPass = 10;
-// After so many idle calls the clock is read in each: a wait is long by then. A pause between two of them is of a
-// program that did something else, and now begins another wait: with Open MPI's windows no message separates the two.
+// After this many idle calls the wait is long, and each call reads the clock. A pause between two of them means that
+// the program did something else and now begins another wait: with Open MPI's windows no message separates the two.
 constexpr std::int64_t kCallsUntimed = 100;
 constexpr std::uint64_t kPause = 20'000;  // ticks: 4 to 20 us
-// Looks of a call that follows an idle one: what MPI libraries do from one call to the next takes as long as several,
-// and what comes meanwhile is seen that much later.
+// Polls of a call that follows an idle one. What an MPI library does between two calls takes as long as several polls,
+// and delays the detection of a message by as much.
 constexpr int kLooksPerCall = 4;
 // The same if that call ended just now and the program has one thread: it does nothing else. Between two calls MPICH
-// looks at all that it knows, for as long as 20 looks take. The time is a limit with many peers, and far below
+// checks everything that it knows, for as long as 20 polls take. The time is a limit with many peers, and far below
 // kPause.
 constexpr int kLooksPerPromptCall = 32;
 constexpr std::uint64_t kPrompt = 4000;         // ticks: 0.8 to 4 us
 constexpr std::uint64_t kPromptLooking = 6000;  // ticks: 1.2 to 6 us
-// Oversubscribed it is not looks that count but the processor's time that looks and yields have taken, of which others
-// have missed so much. A sleep and the wake-up take 20 to 40 us of two processes: that much is spent first, so a wait
-// costs no more than twice what it had to.
+// If oversubscribed, the limit is not polls but the processor time that polls and yields have used: others lose as
+// much. A sleep and the wake-up take 20 to 40 us of two processes. That much is spent first, so a wait costs at most
+// twice its minimum.
 constexpr std::int64_t kLeastNs = 30'000;
-// But a process that has slept is ahead of those that have yielded, and the scheduler gives it the processor back from
-// its yields until it is even with them, while they wait for it, and sleep in turn: then every exchange is a chain of
-// sleeps. So as much is spent at first as a scheduler may favour one process by, a time slice; half as much from then
-// on where the first sleep of a wait lasts its whole time, and twice as much where it does not.
+// But the scheduler favours a process that has slept over those that have yielded: it gets the processor back from its
+// yields until the others are even. They wait for it meanwhile and sleep in turn, and every exchange becomes a chain of
+// sleeps. So the first limit is what a scheduler may favour one process by, a time slice. It is halved if the first
+// sleep of a wait lasts its whole time, and doubled if it does not.
 constexpr std::int64_t kMostNs = 4'000'000;
-// Where yields are not heeded, a process that looks keeps others from its processor, and may do so for kLeastNs. With
-// less than two processes for each processor it looks for twice what a wake-up takes, as long as that ends waits:
-// otherwise a sleeper is woken only after its peer sleeps in turn, and one sleep causes the next, message after
+// If a yield lets no other process run, a process that polls keeps others from its processor, and may do so for
+// kLeastNs. With less than two processes per processor it polls for twice what a wake-up takes, as long as that ends
+// waits. Otherwise a sleeper is woken only after its peer sleeps in turn, and one sleep causes the next, message after
 // message.
 constexpr std::int64_t kMostUnheededNs = 80'000;
-// Calls without a message before the first yield, with less than two processes for each processor: a peer that runs on
-// another one answers during them, and a yield takes as long as a few.
+// Calls without a message before the first yield, with less than two processes per processor. A peer on another
+// processor answers during them, and a yield takes as long as a few of them.
 constexpr std::int64_t kLeastCallsBeside = 1;
 constexpr std::int64_t kMostCallsBeside = 8;
-// The clock of the processor's time is a system call: most waits are over before it is looked at.
+// Idle calls per look at the clock of processor time, which is a system call. Most waits are over before the first.
 constexpr std::int64_t kLooksPerClock = 8;
-// What a thread that only waits uses of the processor between two looks, at most. Time that others have had between
-// them is none of it: oversubscribed a yield may take many milliseconds. An interrupt is.
+// Processor time that a waiting thread uses between two looks at most. The time of other processes in between does not
+// count: if oversubscribed, a yield may take many milliseconds. An interrupt counts.
 constexpr std::int64_t kTogetherNs = 10'000;
-constexpr std::int64_t kTogetherRestedNs = 20'000;  // of one look, after a rest
+constexpr std::int64_t kTogetherRestedNs = 20'000;  // for one look, after a rest
 constexpr std::chrono::milliseconds kRest{1};
-// Two waits in a row that end without a message put an end to sleeps, until messages have ended eight. After many
-// sleeps the last one has cost little, and what ended the wait is not asked.
+// Two waits in a row that end without a message stop the sleeps, until messages have ended eight. After more than
+// kFewRests sleeps the last one has cost little, and the end of the wait is not counted.
 constexpr int kMostDoubt = 10;
 constexpr int kNoSleep = 2;
 constexpr int kFewRests = 16;
@@ -69,8 +69,8 @@ std::int64_t used_ns() {
   return std::int64_t{used.tv_sec} * 1'000'000'000 + used.tv_nsec;
 }
 
-// Linux schedules sessions, not their processes, where "autogroup" is on: the yield of a process with a session of its
-// own, as MPICH's launcher makes one for each, lets no other rank run.
+// With "autogroup" Linux schedules sessions, not their processes. MPICH's launcher makes a session for each rank: the
+// yield of such a process lets no other rank run.
 bool scheduler_heeds_yields() {
   if (::getsid(0) != ::getpid()) return true;
   std::ifstream file("/proc/sys/kernel/sched_autogroup_enabled");
@@ -141,7 +141,7 @@ bool Waiting::look_often() noexcept {
   return false;
 }
 
-// An interrupt looks like a pause, and it comes often enough where nothing sleeps.
+// An interrupt looks like a pause, and occurs often enough if nothing sleeps. So a pause does not prolong the doubt.
 int Waiting::doubt_after(End how, int doubt) noexcept {
   if (how == End::message) return std::max(doubt - 1, 0);
   if (how == End::pause && doubt >= kNoSleep) return doubt;
@@ -159,8 +159,8 @@ void Waiting::end_wait(End how) noexcept {
   rests_ = 0;
 }
 
-// The time before the message came was well spent, which raises the limits. Time that every wait may use is not
-// counted.
+// The processor time before the message was well spent, and raises the limits. Time that every wait may use does not
+// count.
 void Waiting::learn_from_message() noexcept {
   if (idle_calls_ == 0) {
     if (calls_beside_ > 0) beside_.succeeded(calls_beside_);
@@ -236,7 +236,7 @@ void Waiting::sleep_oversubscribed() noexcept {
   if (is_first) limit_ns_ = found ? std::min(2 * limit_ns_, kMostNs) : std::max(limit_ns_ / 2, kLeastNs);
 }
 
-// A program that no message can help is given no sleep that only a message ends.
+// Sleeps only if a message can help the program: nothing else ends the sleep early.
 bool Waiting::rest_once() noexcept {
   ++rests_;
   const bool awaits = std::ranges::any_of(messengers_, [](Messenger* each) { return each->awaits_message(); });
@@ -256,7 +256,7 @@ void Waiting::sleep_until(std::optional<std::chrono::steady_clock::time_point> d
   sleep(most, true);
 }
 
-// With several mailboxes it looks at the others soon.
+// With several mailboxes the sleep is short, because it watches only the first.
 bool Waiting::sleep(std::chrono::nanoseconds most, bool looks) noexcept {
   if (messengers_.empty()) {
     sched_yield();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a queue of completions or a counter does when there is nothing in it: moves what its endpoints have, and rests.
+// How an empty completion queue or counter makes progress, and when it rests.
 //
-// MPI libraries ask again and again. A program that finds nothing many times without doing anything else in between is
-// waiting: it sleeps then, for at most a millisecond, until something comes. It looks for a while first, since a sleep
-// and a wake-up take longer than an answer of a peer that runs. Where more processes than processors wait, the peer
-// does not run while this process looks: it yields after each look, and sleeps once the looks have taken more of the
-// processor than the sleep and the wake-up would have.
+// MPI libraries poll. A program that polls many times in a row, finds nothing and does nothing else in between, is
+// waiting. It then sleeps, for at most a millisecond at a time, until something comes. First it polls for a while,
+// because a sleep and a wake-up take longer than the answer of a peer that runs. If more processes than processors
+// wait, the peer does not run while this process polls. Then it yields after each poll, and sleeps once the polls have
+// used more processor time than the sleep and the wake-up would have.
 //
-// Not every wait is for a message: the locks of Open MPI's windows are words in shared memory, which nothing announces,
-// and a receive may be posted meanwhile that is for later. Where waits end without a message it yields only.
+// Not every wait is for a message. The locks of Open MPI's windows are words in shared memory, which nothing announces,
+// and a receive posted meanwhile may be for later. If waits end without a message, the process only yields.
 #pragma once
 
 #include <chrono>
@@ -31,32 +31,33 @@ class Waiting {
   void add(Messenger& messenger);
   void remove(Messenger& messenger);
 
-  /// Locked. True if anything was moved.
+  /// The caller holds the lock. Returns true if anything moved.
   bool progress() noexcept;
-  /// The same for a call that does not block: several times where it is likely that the program waits.
+  /// The same for a call that does not block. Polls several times if the program is probably waiting.
   bool look() noexcept;
-  /// Locked, after a progress() that moved nothing, by a call that does not block. True: others have had the processor
-  /// meanwhile, and another progress() may find something.
+  /// The caller holds the lock, in a call that does not block, after a progress() that moved nothing. Returns true if
+  /// others have had the processor meanwhile: another progress() may then find something.
   bool rest() noexcept;
-  /// Locked: sleeps until something may have happened, or the deadline.
+  /// The caller holds the lock. Sleeps until something may have happened, at most to the deadline.
   void sleep_until(std::optional<std::chrono::steady_clock::time_point> deadline) noexcept;
-  /// Locked: something has come.
+  /// The caller holds the lock. Notes that something has arrived.
   void moved() noexcept { end_wait(End::message); }
-  /// Locked. True: nothing is left to do, and the mailboxes' descriptors will say when there is.
+  /// The caller holds the lock. Returns true if nothing is left to do; the mailboxes' descriptors become readable when
+  /// there is.
   bool may_sleep() noexcept;
-  /// Wakes sleep_until, from any thread.
+  /// Wakes sleep_until(). From any thread.
   void interrupt() noexcept;
 
  private:
   bool rest_alone() noexcept;
   bool rest_oversubscribed() noexcept;
-  bool may_be_answered() noexcept;  ///< by a peer that runs at the same time, as far as the wait has come
+  bool may_be_answered() noexcept;  ///< a peer on another processor may still answer
   bool only_waits() noexcept;
   void sleep_oversubscribed() noexcept;
   bool sleep(std::chrono::nanoseconds most, bool looks) noexcept;
   bool rest_once() noexcept;
   enum class End : std::uint8_t { message, activity, pause };
-  [[nodiscard]] std::int64_t limit_ns() const;  ///< to be used of the processor before the first sleep
+  [[nodiscard]] std::int64_t limit_ns() const;  ///< processor time to use before the first sleep
   static int doubt_after(End how, int doubt) noexcept;
   void end_wait(End how) noexcept;
   void learn_from_message() noexcept;
@@ -66,22 +67,22 @@ class Waiting {
 
   DomainLock& lock_;
   std::vector<Messenger*> messengers_;
-  std::int64_t idle_calls_ = 0;  ///< calls that found nothing, one shortly after the other
-  std::int64_t looks_ = 0;       ///< of those, where they look often
-  std::uint64_t looked_ = 0;     ///< arch::ticks at the end of the last look that found nothing
-  std::uint64_t last_ = 0;       ///< arch::ticks of the last of them
-  std::uint64_t activity_ = 0;   ///< of the lock, at the last of them
-  int rests_ = 0;                ///< since the first of them
-  int doubt_ = 0;                ///< that a message ends a wait
+  std::int64_t idle_calls_ = 0;  ///< consecutive calls that found nothing
+  std::int64_t looks_ = 0;       ///< polls of these calls in look_often()
+  std::uint64_t looked_ = 0;     ///< arch::ticks at the end of the last look() that found nothing
+  std::uint64_t last_ = 0;       ///< arch::ticks at the last of these calls that read the clock
+  std::uint64_t activity_ = 0;   ///< DomainLock::activity() at the last of these calls
+  int rests_ = 0;                ///< rests since the first of these calls
+  int doubt_ = 0;                ///< grows if waits end without a message: see doubt_after()
 
-  // Oversubscribed.
-  std::int64_t calls_beside_ = 0;  ///< that found nothing, before idle_calls_ counts
-  std::int64_t looked_ns_ = 0;     ///< what this thread had used of the processor at the last look at the clock
-  std::int64_t waited_ns_ = 0;     ///< used since the first look at the clock
-  const bool heeds_yields_;        ///< the scheduler does
-  std::int64_t limit_ns_;          ///< to be used before the first sleep, if it does
+  // For oversubscribed jobs:
+  std::int64_t calls_beside_ = 0;  ///< calls that found nothing before the first yield; idle_calls_ counts after these
+  std::int64_t looked_ns_ = 0;     ///< processor time of this thread at the last look at the clock
+  std::int64_t waited_ns_ = 0;     ///< processor time used since the first look at the clock
+  const bool heeds_yields_;        ///< whether a yield lets other processes run
+  std::int64_t limit_ns_;          ///< processor time to use before the first sleep, if it does
   Effort unheeded_;                ///< the same if it does not
-  Effort beside_;                  ///< calls_beside_
+  Effort beside_;                  ///< limit of calls_beside_
 };
 
 }  // namespace wherry::mpi

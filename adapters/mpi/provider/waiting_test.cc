@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program that polls and finds nothing, with a receive posted, which may not be what it waits for: when it sleeps.
+// When a program sleeps that polls and finds nothing, with a receive posted that it need not be waiting for.
 #include "waiting.hpp"
 
 #include <gtest/gtest.h>
@@ -52,8 +52,8 @@ class WaitingTest : public testing::TestWithParam<std::size_t> {
     while (!waiting_.look()) peer_.progress();
     waiting_.moved();
   }
-  /// Asks until it has slept a few times, or has used more of the processor than any look before a sleep takes. True:
-  /// it has slept.
+  /// Polls until it has slept a few times, or has used more processor time than polls before a sleep take. Returns true
+  /// if it has slept.
   bool sleeps_in_a_wait() {
     rusage before{};
     ::getrusage(RUSAGE_THREAD, &before);
@@ -124,7 +124,7 @@ class FewProcessorsTest : public testing::Test {
     Messenger messenger;
     Waiting waiting{lock, false};
   };
-  /// What it uses of the processor before its first sleep, by the median of several: interrupts are part of it.
+  /// Processor time before the first sleep: the median of several, because interrupts are part of it.
   static std::int64_t used_before_sleep() {
     std::array<std::int64_t, 9> used{};
     for (std::int64_t& each : used) {

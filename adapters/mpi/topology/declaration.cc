@@ -29,7 +29,7 @@ struct Table {
   std::atomic<std::uint32_t> users{1};
 };
 
-/// The value of the attribute: one for each communicator.
+/// The value of the attribute. Each communicator has its own.
 struct Declaration {
   Table* table;
   std::uint64_t communicator;  ///< its number in this process, never used again
@@ -49,7 +49,7 @@ T* make(Arguments... arguments) noexcept {
   return place == nullptr ? nullptr : new (place) T{arguments...};
 }
 
-/// Null for want of memory. On success the declaration has one of the table's uses.
+/// Returns null if memory is short. Otherwise the declaration holds one of the table's uses.
 Declaration* tell_provider(Table* table) noexcept {
   const Provider provider;
   auto* const declaration = make<Declaration>(table, communicators.fetch_add(1) + 1);
@@ -80,8 +80,8 @@ int duplicate(Word, int, void*, void* value, void* copy, int* is_copied) noexcep
   return kSuccess;
 }
 
-/// A key for this communicator and its duplicates alone, freed at once: MPI keeps it for as long as they have it. A key
-/// for all would not survive the end of MPI, after which a program may begin it again (sessions).
+/// Makes a key for this communicator and its duplicates alone, and frees it at once: MPI keeps it while they have it. A
+/// key for all communicators would not survive MPI_Finalize, after which a program may begin MPI again (sessions).
 void attach(const Mpi& mpi, Word communicator, Declaration* declaration) noexcept {
   int key = 0;
   int error = mpi.comm_create_keyval(duplicate, forget, &key, nullptr);
@@ -92,9 +92,10 @@ void attach(const Mpi& mpi, Word communicator, Declaration* declaration) noexcep
   if (error != kSuccess) (void)forget(communicator, key, declaration, nullptr);
 }
 
-/// The processes that were started together have the library together. Others, which were spawned or have connected,
-/// may not have it, and would not take part in an exchange of names. All members of a communicator see the same: it
-/// lies within the world of all of them, or of none. A program without a world (sessions) is taken for one world.
+/// Whether all members were started together, so that all have this library. Processes that were spawned or have
+/// connected may not have it, and would not take part in the exchange of names. All members get the same result: the
+/// communicator lies within the world of all of them, or of none. A program without a world (sessions) counts as one
+/// world.
 bool is_of_one_world(const Mpi& mpi, Word communicator) noexcept {
   int has_begun = 0;
   int has_ended = 0;

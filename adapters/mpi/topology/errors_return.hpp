@@ -5,9 +5,9 @@
 
 namespace wherry::topology {
 
-/// During its life a call on the communicator that fails returns its error. With the program's own error handler,
-/// MPI_ERRORS_ARE_FATAL unless it has set another, it would end the program. The destructor restores that handler. Only
-/// for a communicator that no other thread knows yet.
+/// While it exists, a failed call on the communicator returns its error. The program's own error handler, by default
+/// MPI_ERRORS_ARE_FATAL, would end the program. The destructor restores that handler. Only for a communicator that no
+/// other thread knows yet.
 class ErrorsReturn {
  public:
   ErrorsReturn(const Mpi& mpi, Word communicator) noexcept : mpi_(mpi), communicator_(communicator) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls that make a communicator with a topology, as programs find them before MPI's own: by the C names, and by
-// those that Fortran compilers make of them for mpif.h and the modules mpi (NAME_) and mpi_f08 (NAME_f08_). Where a
-// Fortran binding goes by way of the C name, the outer call alone declares.
+// Wrappers of the calls that make a communicator with a topology. Programs find them before MPI's own: by the C names,
+// and by those that Fortran compilers make of them for mpif.h and the modules mpi (NAME_) and mpi_f08 (NAME_f08_). If a
+// Fortran binding calls the C name, only the outer call declares.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -14,8 +14,8 @@
 namespace wherry::topology {
 namespace {
 
-/// The function that the program would have called without this library: a tool's, perhaps. There is one, or the
-/// program could not have been linked.
+/// The function that the program would call without this library, perhaps a tool's. It exists, or the program could not
+/// have been linked.
 template <class Function>
 Function* next(const char* name) noexcept {
   void* found = dlsym(RTLD_NEXT, name);
@@ -42,7 +42,7 @@ int make(Topology kind, const char* name, const void* made, Words... words) noex
   return error;
 }
 
-/// Fortran passes everything by reference. The error may be left out with mpi_f08.
+/// Fortran passes everything by reference. With mpi_f08 `error` may be null.
 template <class... Words>
 void make_fortran(Topology kind, const char* name, const int* made, int* error, Words... words) noexcept {
   int own_error = kSuccess;

@@ -8,15 +8,15 @@
 
 namespace wherry::topology {
 
-/// A growing array that needs the C library alone: this library comes into every process of a job, and must not bring a
-/// C++ library beside the program's. After a failure for want of memory is_whole() is false and elements are missing.
+/// A growing array that needs only the C library: this library is loaded into every process of a job, and must not
+/// bring a C++ library besides the program's. If memory is short, is_whole() becomes false and elements are missing.
 template <class T>
 class List {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
   List() = default;
-  /// `size` elements of zeros.
+  /// Makes `size` elements of zeros.
   explicit List(std::size_t size) noexcept { resize(size); }
   List(const List&) = delete;
   List& operator=(const List&) = delete;

@@ -26,7 +26,7 @@ constexpr std::array kInterfaces{
               {0x54000001, nullptr},
               nullptr,
               -1},
-    // The same under the name that Debian gives it.
+    // MPICH again, under Debian's name.
     Interface{"libmpich.so.12",
               sizeof(int),
               {0x04000000, nullptr},
@@ -57,8 +57,8 @@ bool find(void* library, const char* name, Function*& function) noexcept {
   return function != nullptr;
 }
 
-/// A program that was not compiled to run at any address has a copy of a library's objects, which the library uses,
-/// too.
+/// Returns the address of a library's object. A program that is not position-independent has a copy of the object,
+/// which the library uses as well.
 void* object_in_use(void* library, const char* name) noexcept {
   void* const copy = dlsym(RTLD_DEFAULT, name);
   return copy != nullptr ? copy : dlsym(library, name);
@@ -66,8 +66,8 @@ void* object_in_use(void* library, const char* name) noexcept {
 
 }  // namespace
 
-// A process may have a second MPI behind one of its libraries: the symbol that is found first tells them apart. It is
-// not found where the only MPI came with a Python module, into that module's own scope.
+// The process may have a second MPI behind one of its libraries: the symbol that is found first decides. If the only
+// MPI came with a Python module, into that module's own scope, no symbol is found.
 std::optional<Mpi> Mpi::of_this_process() noexcept {
   constexpr auto known = "PMPI_Comm_size";
   void* const first = dlsym(RTLD_NEXT, known);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The MPI library of this process. Which one that is shows only at run time: mpi4py, for one, has extension modules for
-// several and chooses when it is imported. So nothing here is compiled against an mpi.h; what the three headers define
-// as macros is a row of a table each, which tests/mpi/ compares with the headers.
+// The MPI library of this process. Which library it is shows only at run time: mpi4py, for example, has extension
+// modules for several and chooses on import. So nothing here is compiled against an mpi.h. A table has a row for each
+// binary interface with the values that its header defines as macros; tests/mpi/ compares them with the headers.
 #pragma once
 
 #include <cstddef>
@@ -12,46 +12,47 @@
 namespace wherry::topology {
 
 /// An argument of an MPI function: an int, a pointer, or a handle, which is an int with MPICH and a pointer with
-/// others. All three take one integer register or one stack slot of 8 bytes on x86-64 and on aarch64, and a function
-/// that expects an int ignores the upper half: so a Word can be passed on without knowing which of them it is.
+/// others. On x86-64 and on aarch64 each takes one integer register or one stack slot of 8 bytes. A function that
+/// expects an int ignores the upper half. So a Word can be passed on whichever of them it is.
 using Word = std::uintptr_t;
 
 /// MPI_SUCCESS, by the standard.
 inline constexpr int kSuccess = 0;
 
-/// What one binary interface of MPI fixes.
+/// The constants of one binary interface of MPI.
 struct Interface {
   const char* library;       ///< soname
   std::size_t handle_bytes;  ///< sizeof(MPI_Comm)
   struct Handle {
     Word value;          ///< unless it is an address
-    const char* object;  ///< the object whose address it is, or null
+    const char* object;  ///< the object whose address is the value, or null
   };
   Handle null_communicator;  ///< MPI_COMM_NULL
   Handle world;              ///< MPI_COMM_WORLD
   Handle byte;               ///< MPI_BYTE
   Handle errors_return;      ///< MPI_ERRORS_RETURN
-  const char* from_fortran;  ///< the function that turns a Fortran handle into a C one; null: they are the same
+  const char* from_fortran;  ///< the function that converts a Fortran handle to a C one; null if they are equal
   int no_process;            ///< MPI_PROC_NULL
 };
 
-/// An MPI library that is loaded, and its PMPI_ functions: they are what a profiling library between the program and
-/// MPI does not see. The library stays loaded. Immutable; any thread.
+/// A loaded MPI library and its PMPI_ functions, which bypass a profiling library between the program and MPI. The
+/// library stays loaded. Immutable; any thread.
 class Mpi {
  public:
-  /// The one whose PMPI_ functions the program would reach. Empty: the process has none of those known.
+  /// Returns the library whose PMPI_ functions the program would reach, or nothing if the process has none that is
+  /// known.
   static std::optional<Mpi> of_this_process() noexcept;
 
-  /// MPI_Comm, or another handle, in the place where a C function of MPI has stored it.
+  /// Reads MPI_Comm, or another handle, from where a C function of MPI has stored it.
   [[nodiscard]] Word handle_at(const void* place) const noexcept;
-  /// MPI_Comm of a Fortran handle.
+  /// Converts a Fortran handle to MPI_Comm.
   [[nodiscard]] Word from_fortran(int handle) const noexcept;
   [[nodiscard]] bool is_null(Word communicator) const noexcept { return communicator == null_communicator_; }
   [[nodiscard]] Word world() const noexcept { return world_; }
   [[nodiscard]] Word byte() const noexcept { return byte_; }
   [[nodiscard]] Word errors_return() const noexcept { return errors_return_; }
   [[nodiscard]] const Interface& interface() const noexcept { return *interface_; }
-  /// A function of the library, or of its Fortran part. Null: it has none of this name.
+  /// Returns a function of the library or of its Fortran part. Null if there is none of this name.
   [[nodiscard]] void* function(const char* name) const noexcept;
 
   using CopyAttribute = int(Word communicator, int key, void* extra, void* value, void* copy, int* is_copied);

@@ -13,7 +13,7 @@ Function* find(void* library, const char* name) noexcept {
 
 }  // namespace
 
-// The loader finds a library that is there by its soname, whatever its folder.
+// dlopen finds a loaded library by its soname, in any folder.
 Provider::Provider() noexcept
     : library_(dlopen("libwherry-fi.so", RTLD_NOW | RTLD_NOLOAD)),
       self(find<wherry_fi_self_call>(library_, "wherry_fi_self")),

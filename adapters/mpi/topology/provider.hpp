@@ -5,8 +5,8 @@
 
 namespace wherry::topology {
 
-/// The functions of libwherry-fi.so, which libfabric loads when MPI begins and unloads when MPI ends: looked up for
-/// each use, during which the library stays loaded.
+/// The functions of libwherry-fi.so, which libfabric loads when MPI begins and unloads when MPI ends. They are looked
+/// up for each use; the library stays loaded while this object exists.
 class Provider {
  public:
   Provider() noexcept;
@@ -14,7 +14,7 @@ class Provider {
   Provider& operator=(const Provider&) = delete;
   ~Provider();
 
-  /// False: it is not in this process, and the functions are null.
+  /// False if the library is not in this process; then a function is null.
   [[nodiscard]] bool is_there() const noexcept { return self != nullptr && topology != nullptr && forget != nullptr; }
 
  private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What libwherry-direct.so, which knows a host's server, does for libwherry-preload.so, which must not: it comes into
-// every program, and most of them move nothing large.
+// The functions of libwherry-direct.so, which talks to a host's server, for libwherry-preload.so. The latter cannot
+// contain them: it is loaded into every program, and most programs move nothing large.
 #pragma once
 
 #include <cstddef>
@@ -12,30 +12,34 @@
 
 namespace wherry::preload {
 
-/// Functions that fail return a negative errno value. None throws. Threads: any, with signals blocked.
+/// Functions that fail return a negative errno value. They throw nothing. Any thread may call them, with signals
+/// blocked.
 struct Direct {
-  /// Sees that there is a connection to the ticket's server. False: there can be none.
+  /// Connects to the ticket's server unless connected. Returns false if that is impossible.
   bool (*connect)(const layout::HostTicket& ticket);
-  /// Opens what the mount has given a ticket for. Null: it cannot be had.
+  /// Opens the file that the mount has given a ticket for. Returns null on failure.
   void* (*open)(const layout::HostTicket& ticket);
-  /// Bytes; fewer than asked for: the end of the file. On failure the buffer may be overwritten.
+  /// Returns the number of bytes; fewer than asked for mean the end of the file. On failure the buffer may be
+  /// overwritten.
   std::int64_t (*read)(void* file, std::uint64_t offset, void* into, std::size_t bytes);
-  /// All bytes. On failure any part of them may be in the file.
+  /// Writes all bytes. On failure any part of them may be in the file.
   std::int64_t (*write)(void* file, std::uint64_t offset, const void* from, std::size_t bytes);
-  /// Of the server's kernel.
+  /// Sets the boot id of the server's kernel.
   void (*boot)(void* file, std::uint8_t (&id)[16]);
-  /// Of the statistics page, kTransferClasses of them, until the process ends or forks. Null: it has none.
+  /// Returns kTransferClasses entries of the statistics page, valid until the process ends or forks. Null if it has
+  /// none.
   layout::TransferClass* (*transfer_classes)();
   void (*close)(void* file);
-  /// All connections are closed. No file is open, and none is opened any more.
+  /// Closes all connections. No file may be open, and none may be opened afterwards.
   void (*end)();
-  /// In a forked child: the parent's objects are not used any more.
+  /// To be called in a forked child: drops the parent's objects.
   /// @param quiet  no other thread was inside a call
   void (*forget_after_fork)(bool quiet);
 };
 
-/// The one symbol of the library, as dlsym finds it.
-/// @param goes_on  asked every 20 ms while a thread waits for the server; false: its call is to end, with ECONNRESET
+/// The library's only symbol, for dlsym.
+/// @param goes_on  called every 20 ms while a thread waits for the server; if it returns false, the call ends with
+/// ECONNRESET
 using GetDirect = const Direct*(bool (*goes_on)());
 inline constexpr const char* kGetDirect = "wherry_direct_2";
 inline constexpr const char* kDirectLibrary = "libwherry-direct.so";

@@ -80,7 +80,7 @@ void end() noexcept {
 }
 
 void forget_after_fork(bool quiet) noexcept {
-  // Their memory stays: a thread of the parent's may have been inside.
+  // Their memory is leaked: a thread of the parent may have been inside a call.
   if (quiet && files != nullptr) files->forget_after_fork();
   files = nullptr;
 }

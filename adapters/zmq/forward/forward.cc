@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A libzmq.so.5 that is preloaded into every process of `wherry run`, and loads the one with wherry:// where ZeroMQ is
-// used: when the process starts if the program or a library of it needs a libzmq, else at the first call of a function,
-// as of Python's wheel. That one, with libsodium and the C++ library, takes 1 ms to load.
+// A libzmq.so.5 that is preloaded into every process of `wherry run`, and loads the one with wherry:// if the process
+// uses ZeroMQ. It does so at the start if the program or one of its libraries needs a libzmq. Otherwise it does so at
+// the first call, for example from Python's wheel. That library takes 1 ms to load, with libsodium and the C++ library.
 //
-// As its name is libzmq.so.5, the loader takes it for any other library of that name that a program needs.
+// Because its name is libzmq.so.5, the loader takes it for any other library of that name that a program needs.
 #include <dlfcn.h>
 #include <limits.h>
 #include <unistd.h>
@@ -46,14 +46,14 @@ constexpr std::array<const char*, kCount> kTexts{
 constinit std::array<std::atomic<Function>, kCount> functions{};
 constinit std::atomic<void*> library{nullptr};
 
-/// As the loader does where a library that a program needs cannot be loaded.
+/// Ends the process, as the loader does if it cannot load a library that a program needs.
 [[noreturn]] void end_because(const char* reason) {
   constexpr int kNotStarted = 127;
   std::fprintf(stderr, "wherry: cannot load %s; install it again (make zmq), or use wherry run --no-zmq\n", reason);
   _exit(kNotStarted);
 }
 
-/// Beside the folder of this library: PREFIX/lib/wherry/zmq/lib/libzmq.so.5.
+/// Path of the real library, beside the folder of this one: PREFIX/lib/wherry/zmq/lib/libzmq.so.5.
 void path_of_library(std::array<char, PATH_MAX>& path) {
   const char* const own = path_of_this_library();
   const char* const slash = own == nullptr ? nullptr : std::strrchr(own, '/');
@@ -61,7 +61,7 @@ void path_of_library(std::array<char, PATH_MAX>& path) {
   std::snprintf(path.data(), path.size(), "%.*s/../zmq/lib/libzmq.so.5", folder, own == nullptr ? "" : own);
 }
 
-/// Loads it. Threads that come at the same moment load the same one.
+/// Loads the real library. Threads that call this at the same time load the same one.
 void* load() {
   void* loaded = library.load(std::memory_order_acquire);  // LIBZMQ acquire: what was loaded
   if (loaded != nullptr) return loaded;
@@ -90,7 +90,7 @@ inline Function function_of(Name name) {
 
 using Iterate = int (*)(int (*)(dl_phdr_info*, std::size_t, void*), void*);
 
-/// The function that a program calls without this library. Unwinders call it for each frame.
+/// Returns the dl_iterate_phdr that the program would call without this library. Unwinders call it for each frame.
 Iterate next_iterate() {
   static constinit std::atomic<Iterate> found{nullptr};
   Iterate next = found.load(std::memory_order_relaxed);
@@ -102,8 +102,8 @@ Iterate next_iterate() {
   return next;
 }
 
-/// A program that is linked with a libzmq has it from the start, as without wherry run: it may change its root or give
-/// up its rights before it makes a socket.
+/// A program that is linked with a libzmq gets it at its start, as without `wherry run`: it may change its root or drop
+/// its rights before it makes a socket.
 __attribute__((constructor)) void load_if_needed() {
   if (any_library_needs("libzmq.")) load();
 }

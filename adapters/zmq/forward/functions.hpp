@@ -4,8 +4,8 @@
 // clang-format has no stable layout for lists like this.
 // clang-format off
 
-// Every function of libzmq 4.3, with the drafts left out. None has more than six arguments, and each argument is an
-// integer or a pointer.
+// Every function of libzmq 4.3 except drafts. None has more than six arguments, and each argument is an integer or a
+// pointer.
 #define WHERRY_ZMQ_FUNCTIONS(X)                                                                                   \
   X(zmq_atomic_counter_dec) X(zmq_atomic_counter_destroy) X(zmq_atomic_counter_inc) X(zmq_atomic_counter_new)     \
   X(zmq_atomic_counter_set) X(zmq_atomic_counter_value) X(zmq_bind) X(zmq_close) X(zmq_connect)                   \
