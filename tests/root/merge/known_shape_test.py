@@ -50,10 +50,11 @@ def check(output, paths):
                 assert rich_files.equal(values, awkward.concatenate([part[branch] for part in wanted])), (name, branch)
 
 
-# A batch is read before any of it is appended: what is learned from the first serves the second.
-@pytest.mark.parametrize("batch", [1, 4])
+# A batch is read before any of it is appended: what is learned from the first serves the second. Several threads come first:
+# they are then the first that use ROOT's classes in this process, and without ROOT's thread safety they crash it.
+@pytest.mark.parametrize("batch", [4, 1])
 @pytest.mark.parametrize("compression", [0, 101, 404, 505])
-@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("threads", [3, 1])
 def test_files_of_one_writer_are_merged_value_for_value_though_root_reads_one_only(
     tmp_path, batch, compression, threads
 ):
