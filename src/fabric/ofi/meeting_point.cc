@@ -259,7 +259,7 @@ int OfiConnecting::descriptor() const { return attempt_->news->descriptor(); }
 std::unique_ptr<Connection> OfiConnecting::try_finish() {
   if (origin_.inherited()) {
     throw Error(EBADF, "connect to", address_.to_string(),
-                "this attempt is of the process that started it; connect again after a fork");
+                "this attempt belongs to the process that started it; connect again after a fork");
   }
   const auto link = attempt_->link;
   {
