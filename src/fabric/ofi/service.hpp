@@ -26,7 +26,7 @@ class Served {
 
   /// Called when `descriptor` is readable, or was. Returns true if there may be more to do, which no descriptor shows.
   virtual bool serve(int descriptor) = 0;
-  /// Called about once a second, and after nudge(). Returns as serve().
+  /// Called when no descriptor is ready, so about once a second while idle, and after nudge(). Returns as serve().
   virtual bool look() { return false; }
 };
 
