@@ -55,7 +55,8 @@ std::span<std::byte> WindowClient::Impl::file() const {
 
 std::uint64_t WindowClient::Impl::post(std::string_view name, std::size_t bytes) {
   if (bytes == 0 || bytes > file().size() || name.empty() || name.size() > layout::kRootMaxName) {
-    throw Error(EINVAL, "hand over a file", address_, "it has a name, and no more bytes than grow() gave");
+    throw Error(EINVAL, "hand over a file", address_,
+                "give a name of 1 to 4095 bytes, and a size of 1 byte to that of file()");
   }
   const auto now = Clock::now();
   const bool swift = last_post_ && now - *last_post_ < options_.swift;

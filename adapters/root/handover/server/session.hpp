@@ -7,7 +7,7 @@
 //   greeting  no           no       join: a connection                     nothing was received yet
 //   idle      no           no       greet: a good `hello` when greeting;   takes part
 //                                   leave_lease: a `leave`, or a `post`
-//                                   that says so, when filling
+//                                   with kRootLeaves, when filling
 //   waiting   no           yes      need: a `need` when idle               asked for a lease
 //   filling   yes          no       try_grant: memory, when waiting or     writes files into the lease
 //                                   growing
@@ -16,8 +16,8 @@
 //                                   no file left to be done
 //   closing   as before    as       close, when idle, waiting, filling     broke the rules, was refused or dropped, or
 //                          before   or growing                             cannot be served: its end is an event
-//   rejected  no           no       close, when greeting or finished       the same, of which there is no event: the
-//                                                                          program does not know it, or not any more
+//   rejected  no           no       close, when greeting or finished       the same, but without an event: the program
+//                                                                          has no `joined`, or already has `finished`
 //
 // `post` and `listen` are valid in idle and filling, and change the state only as above. Any other message closes the
 // session. So does a full ring to the worker. BufferAllocator::leave removes the session from any state: after the end
