@@ -15,7 +15,7 @@
 
 namespace wherry::fabric {
 
-/// One per queue. A waiter leases the queue each time it drives it. `end` returns the lease. The lease also expires, so
+/// One per queue. A waiter leases the queue each time it drives it. `end` ends the lease. The lease also expires, so
 /// that a waiter that is stopped, or that leaves its loop by an exception, does not disable the service.
 ///
 ///  the service calls `defer`   no lease: it serves the queue.
@@ -40,7 +40,7 @@ class ServicePark {
     leases_[index(bell)].store((now + lease_).time_since_epoch().count(), std::memory_order_relaxed);
   }
 
-  /// Returns the lease. Called by the same waiter when it stops driving the queue. True: work was deferred, and the
+  /// Ends the lease. Called by the same waiter when it stops driving the queue. True: work was deferred, and the
   /// caller must wake the service. Costs one load if there was no lease.
   [[nodiscard]] bool end(Bell bell) {
     std::atomic<Ticks>& lease = leases_[index(bell)];

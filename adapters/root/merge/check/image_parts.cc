@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int32_t kLargeFile = 1000000;  // from this version on, offsets in the header have 64 bits
 constexpr std::uint16_t kLargeKey = 1000;     // above this version, offsets in a key or directory have 64 bits
-constexpr std::uint64_t kHeaderBytes = 75;    // of a large file; that of a small one is shorter
+constexpr std::uint64_t kHeaderBytes = 75;  // of a large file; that of a small one is shorter, and BEGIN is at least 64
 // Objects larger than this after decompression are refused as decompression bombs.
 constexpr std::uint32_t kLargestObject = std::uint32_t{1} << 30;
 

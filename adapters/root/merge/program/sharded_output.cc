@@ -59,7 +59,8 @@ OutputQueue& ShardedOutput::queue(unsigned shard) {
   return *queue;
 }
 
-// Assigns new workers to the shards in turn.
+// Assigns new workers to the shards in turn. So the numbers of workers differ by at most one, unless those that have
+// left were all of one shard.
 OutputQueue& ShardedOutput::home_of(const root::WorkerId& worker) {
   const auto [home, fresh] = homes_.try_emplace(name_of(worker), next_home_);
   if (fresh) next_home_ = (next_home_ + 1) % options_.shards;
