@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two ways to publish (SLEEP). With a full fence between the store that publishes and the look for a sleeper, the
-// sleeper needs no more than a fence of its own. Without, the sleeper must interrupt the publisher, which is dear: so
-// the publisher chooses, by how often its peer sleeps, and tells it. Changing over is safe at any moment:
+// The two ways to publish (SLEEP).
 //
-//  - fence dropped: the word is stored before a full fence. A sleeper that does not see it has announced itself before
-//    that fence, and every later look sees the sleeper.
-//  - fence back: the word is stored, with release, after all that was published without one. A sleeper that sees it
-//    sees that too.
+// With a full fence between the store that publishes and the look for a sleeper, the sleeper needs only a fence of its
+// own. Without it, the sleeper must interrupt the publisher, which is expensive. The publisher chooses by how often its
+// peer sleeps, and stores its choice in a word of the peer's bell page. It may change its choice at any moment:
+//
+//  - Fence dropped: the publisher stores the word before a full fence. If a sleeper does not see the word, it has
+//    announced itself before that fence, and every later look sees the sleeper.
+//  - Fence restored: the publisher stores the word, with release, after everything that it published without a fence. A
+//    sleeper that sees the word sees that data too.
 #include <sched.h>
 #include <unistd.h>
 
@@ -18,8 +20,8 @@
 namespace wherry::fabric {
 namespace {
 
-/// Announcements to an awake peer after which the fence is dropped, per CPU. An interrupt costs every CPU about as much
-/// as this many fences cost one, so interrupts cost at most as much as the fences did, whatever the peer does.
+/// Per CPU: announcements to an awake peer after which the fence is dropped. An interrupt costs every CPU about as much
+/// as this many fences cost one CPU. So interrupts never cost more than the fences did, whatever the peer does.
 constexpr std::uint64_t kAnnouncementsPerCpu = 128;
 
 std::uint64_t fence_threshold() {
@@ -57,7 +59,7 @@ bool Bells::answer(Bell bell, std::uint64_t epoch) {
   if ((epoch & 1) == 0) return false;
   state.own_publishing->rung_on.store(static_cast<std::uint64_t>(::sched_getcpu()), std::memory_order_relaxed);
   state.own_publishing->rung_ns.store(monotonic_ns(), std::memory_order_relaxed);
-  // The next announcement finds the sleeper unseen, and rings.
+  // If that failed, the next announcement treats the sleeper as new and rings it.
   if (!notify(bell)) state.seen_epoch = epoch - 1;
   return true;
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bells: how a side sleeps until the peer has something for it, part of the contract that fabric.hpp sums up.
+// Bells: how a side sleeps until the peer has something for it. Part of the contract that fabric.hpp summarizes.
 //
-// Each side has two bells, `data` (its receiver waits) and `space` (its sender waits). To sleep on one without losing a
-// wake-up: `arm(bell)`; look again at the words the peer writes; if nothing came, `wait(bell)` or poll
-// `descriptor(bell)`; then `disarm(bell)` or arm again. The peer's next `announce` or arriving `signal` after the arm
-// rings it, once per arm.
+// Each side has two bells: its receiver waits for `data`, its sender for `space`. To sleep without losing a wake-up:
+//   1. `arm(bell)`.
+//   2. Look again at the words that the peer writes.
+//   3. If nothing came, `wait(bell)` or poll `descriptor(bell)`.
+//   4. `disarm(bell)`, or arm again.
+// The peer's first `announce`, or first arriving `signal`, after the arm rings the bell: once per arm.
 //
 // May include: base, arch, layout.
 #pragma once
@@ -27,8 +29,8 @@ constexpr std::size_t index(Bell bell) { return static_cast<std::size_t>(bell); 
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;  ///< empty: none
 
 enum class Wake : std::uint8_t {
-  rung,     ///< the bell was rung (and is silent again)
-  gone,     ///< the peer closed or died; everything it had published before is visible
+  rung,     ///< the bell was rung, and is silent again
+  gone,     ///< the peer closed or died; everything that it had published before is visible
   timeout,  ///< the deadline passed
 };
 
@@ -40,13 +42,13 @@ class Bells {
   Bells& operator=(const Bells&) = delete;
   virtual ~Bells() = default;
 
-  /// Load/store form only: call after the store that publishes something for the peer's `bell`.
-  /// Returns true if the peer slept and was rung (one system call), false if it is awake (none).
+  /// Rings the peer's `bell` if the peer sleeps. Only for load/store fabrics: call it after the store that publishes.
+  /// Returns true if the peer slept and was rung (one system call), false if it is awake (no system call).
   bool announce(Bell bell) {
     return announce(bell, [] { return true; });
   }
-  /// The same, but whether a peer that sleeps is rung is up to `worth_waking()`, which is asked when it is known to
-  /// sleep. An answer of false obliges this side to announce again.
+  /// The same, but a sleeping peer is rung only if `worth_waking()` returns true. It is called only if the peer sleeps.
+  /// If it returns false, this side must announce again later.
   template <class Worth>
   bool announce(Bell bell, Worth&& worth_waking) {
     auto& state = notification_states_[index(bell)];
@@ -61,27 +63,28 @@ class Bells {
     return false;
   }
 
-  /// Says that this side is about to sleep on `bell`. Full fence: what is looked at afterwards is newer than the
-  /// announcement. Silences the bell first, so a wake-up from before cannot be taken for a new one.
+  /// Announces that this side is about to sleep on `bell`. Full fence: if a later look misses a publication, the peer
+  /// sees the announcement. First silences the bell, so that an old wake-up is not taken for a new one.
   virtual void arm(Bell bell) = 0;
-  /// Says that this side is awake. The bell may still be rung once by a peer that had not seen it.
+  /// Announces that this side is awake. A peer that has not seen that yet may still ring the bell once.
   virtual void disarm(Bell bell) = 0;
-  /// Makes the bell silent. True if it was ringing: the ring of the last arm may be used up, arm again before sleeping.
+  /// Silences the bell. True if it was ringing. The ring of the last arm may then be used up: arm again before
+  /// sleeping.
   virtual bool silence(Bell bell) = 0;
-  /// Sleeps until `bell` is rung, the peer is gone, or the deadline passed. Only on an armed bell.
+  /// Sleeps until `bell` is rung, the peer is gone, or the deadline has passed. The bell must be armed.
   virtual Wake wait(Bell bell, Deadline deadline) = 0;
-  /// Readable while `bell` is rung or the peer is gone. Throws Error(EMFILE ...) if it is made here, at the first call.
-  /// Owned by the connection.
+  /// Returns a descriptor that is readable while `bell` is rung or the peer is gone. The connection owns it. The first
+  /// call may create it, and then throws Error(EMFILE ...).
   virtual int descriptor(Bell bell) = 0;
-  /// What the peer itself rings `bell` on: a wake-up by it costs the least. Readable while the peer's ring waits or the
-  /// peer is gone, and always writable; `notify_self` does not show on it. From the first call on the peer's rings do
-  /// not show on `descriptor` any more. Owned by the connection. Where a fabric has no such thing: `descriptor`.
+  /// Returns the descriptor on which the peer itself rings `bell`: the cheapest wake-up. It is readable while the
+  /// peer's ring waits or the peer is gone, and always writable. It does not show `notify_self`. After the first call
+  /// `descriptor` no longer shows the peer's rings. The connection owns it. Fabrics without one return `descriptor`.
   virtual int event_descriptor(Bell bell) { return descriptor(bell); }
-  /// Rings a bell of this side's own: `wait` returns and the descriptor is readable. From any thread.
+  /// Rings this side's own bell: `wait` returns, and the descriptor is readable. Thread-safe.
   virtual void notify_self(Bell bell) = 0;
 
-  /// When and on which CPU the peer last rang `bell`, as it says: to learn from, not to rely on. None: it has not rung
-  /// yet, or the fabric does not tell.
+  /// When and on which CPU the peer last rang `bell`, as the peer claims: use it only as a hint. Empty if it has not
+  /// rung yet, or if the fabric does not record it.
   struct Notification {
     std::uint64_t ns;  ///< of CLOCK_MONOTONIC
     std::uint64_t cpu;
@@ -94,29 +97,31 @@ class Bells {
   }
 
  protected:
-  /// Rings a bell of the peer's. Never blocks. False: the kernel has no memory for it, try again later.
+  /// Rings the peer's bell. Never blocks. False if the kernel has no memory for it: try again later.
   virtual bool notify(Bell bell) = 0;
 
-  /// What is behind a bell on a load/store fabric. All but the pointers belongs to the announcing thread.
+  /// The state of announcements for one bell of a load/store fabric. Only the announcing thread uses it, except for the
+  /// pointers.
   struct alignas(64) NotificationState {
-    const layout::Word* waiter = nullptr;                 ///< whether the peer sleeps: in this side's own bell page
-    const layout::Publisher* peers_publishing = nullptr;  ///< how the peer publishes, by its own account: there too
-    layout::Publisher* own_publishing = nullptr;          ///< how this side does: in the peer's
-    std::uint64_t seen_epoch = 0;                         ///< the waiter's when it last changed: a sleep is rung once
-    std::uint64_t announcements_since = 0;
-    std::uint64_t fence_threshold = UINT64_MAX;  ///< after so many announcements the fence is dropped
+    const layout::Word* waiter = nullptr;                 ///< odd while the peer sleeps; in this side's bell page
+    const layout::Publisher* peers_publishing = nullptr;  ///< how the peer publishes, as it claims; in the same page
+    layout::Publisher* own_publishing = nullptr;          ///< how this side publishes; in the peer's bell page
+    std::uint64_t seen_epoch = 0;                         ///< the last epoch of the waiter: each sleep is rung once
+    std::uint64_t announcements_since = 0;                ///< announcements since that epoch changed
+    std::uint64_t fence_threshold = UINT64_MAX;           ///< after this many announcements the fence is dropped
     bool fenced = true;
   };
   std::array<NotificationState, 2> notification_states_;
 
-  /// For a load/store fabric, before anything is announced.
+  /// Initializes the states of a load/store fabric, before anything is announced.
   /// @param unfenced  both sides take part in interrupts, and arm() ends with fence_of_arm()
   void start_notifications(const layout::BellPage& own, layout::BellPage& peers, bool unfenced);
-  /// What arm() does after the announcement, given the peer's word about how it publishes for this bell.
+  /// Ends arm(): orders the announcement before the looks that follow it.
+  /// @param publisher  the peer's word that tells whether it publishes for this bell without a fence
   static void fence_of_arm(const layout::Word& publisher);
 
-  /// For a decorator: the state by which it announces in place of the connection it wraps, and a notification through
-  /// that connection.
+  /// For a decorator, which announces in place of the connection that it wraps: returns that connection's state, and
+  /// notifies through it.
   static NotificationState notification_state_of(const Bells& wrapped, Bell bell) {
     return wrapped.notification_states_[index(bell)];
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every fabric checks before it lets a caller's request or a peer's claim through. May include: base.
+// Checks of callers' requests and peers' claims that all fabrics share. May include: base.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,8 @@ namespace wherry::fabric {
 /// memory is not page-aligned.
 void check_offer(const char* operation, const Address& address, const Offer& offer);
 
-/// The node that a listener binds. Throws Error(EADDRNOTAVAIL) if `address` names another node than this process's.
+/// Returns the node that a listener binds. Throws Error(EADDRNOTAVAIL) if `address` names a node other than this
+/// process's.
 std::uint16_t node_to_bind(const Address& address);
 
 /// Throws Error(EINVAL) if `address` names no node or no port.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A bell that threads of this process ring and one of them hears, by sleeping on it or in its own event loop: an
-// eventfd. No peer has it.
+// A bell between threads of this process: an eventfd. Any thread rings it; one thread sleeps on it, or watches it in
+// its event loop. Peers have no access to it.
 #pragma once
 
 #include "base/unique_fd.hpp"
@@ -9,7 +9,7 @@
 
 namespace wherry::fabric {
 
-/// All calls from any thread; none blocks but `await`.
+/// Thread-safe. Only `await` blocks.
 class EventBell {
  public:
   /// Throws Error(EMFILE, ENFILE, ENOMEM).
@@ -19,7 +19,8 @@ class EventBell {
   static void notify(int bell) noexcept;
   /// Returns whether it was rung since it was last silenced.
   bool silence() const noexcept;
-  /// Sleeps until it is rung, or claimed to be (wait_for_events), and leaves it so. False: the deadline passed.
+  /// Sleeps until the bell is rung, and does not silence it. May return early (wait_for_events). False: the deadline
+  /// has passed.
   [[nodiscard]] bool await(const Deadline& deadline) const noexcept {
     return wait_until_readable(event_.get(), deadline);
   }

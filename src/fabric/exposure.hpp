@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that either side exposes, for the other to reach at any time: an optional part of the contract that fabric.hpp
-// sums up. May include: base, memory.
+// Memory that one side exposes, for the other to reach at any time. An optional part of the contract that fabric.hpp
+// summarizes. May include: base, memory.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace wherry::fabric {
 
-/// Of one connection. All calls from any thread, while the connection lives.
+/// The exposed memory of one connection. Thread-safe. Valid as long as the connection.
 class Exposure {
  public:
   Exposure() = default;
@@ -21,17 +21,17 @@ class Exposure {
   Exposure& operator=(const Exposure&) = delete;
   virtual ~Exposure() = default;
 
-  /// Exposes `memory`, whole pages that the caller already has and keeps; peers reach it by keys that the layer above
-  /// tells them. The same memory may be exposed any number of times, and is one and the same. The caller may free it at
-  /// any time: the exposed pages live on. Other threads must not write it during this call. Throws Error: ENOTSUP if
-  /// the offer did not say so, or the fabric cannot; EINVAL; EFAULT if some of it is not there; ENOMEM.
+  /// Exposes `memory`: whole pages, which the caller keeps. Peers reach it by a key that the layer above sends to them.
+  /// The same memory may be exposed any number of times, and remains the same memory. The caller may free it at any
+  /// time; the exposed pages live on. Other threads must not write it during this call. Throws Error: ENOTSUP if the
+  /// offer did not set `exposes`, or if the fabric cannot; EINVAL; EFAULT if a page is not mapped; ENOMEM.
   virtual std::shared_ptr<memory::LocalRegion> expose(std::span<std::byte> memory) = 0;
-  /// What the peer has exposed as `key`, and of that the first `bytes`. Null, and an errno value: ENXIO if it has
-  /// exposed nothing like that on this connection. Costs a mapping, perhaps.
+  /// Returns the first `bytes` of the memory that the peer has exposed as `key`. Else returns null and sets `error`:
+  /// ENXIO if the peer has exposed no such memory. May have to map memory.
   virtual std::shared_ptr<memory::RemoteRegion> reach(const memory::RemoteKey& key, std::size_t bytes, int& error) = 0;
 
  protected:
-  /// Throws Error(ENOTSUP): the offer of this side did not say that it exposes.
+  /// Throws Error(ENOTSUP), for a side whose offer did not set `exposes`.
   [[noreturn]] static void refuse(const Peer& peer);
 };
 

@@ -12,7 +12,8 @@
 namespace wherry::fabric {
 namespace {
 
-/// Beside the library, the program or the other module that this is part of; libzmq lies a folder deeper.
+/// Returns where the module is: beside the library, program or module that contains this function. libzmq is one folder
+/// deeper.
 std::filesystem::path module_path() {
   constexpr std::string_view kPlace = "wherry/ofi/libwherry-ofi.so", kBesideModules = "ofi/libwherry-ofi.so";
   Dl_info here{};
@@ -20,7 +21,7 @@ std::filesystem::path module_path() {
   std::error_code ignored;
   const auto folder = std::filesystem::canonical(here.dli_fname, ignored).parent_path();
   const auto above = folder.parent_path();
-  // The last is where pip's package has it, beside its module.
+  // The last candidate is for pip's package, which has it beside its own module.
   for (const auto& candidate : {folder / kPlace, above / kBesideModules, above.parent_path() / kBesideModules,
                                 folder / "prefix/lib" / kPlace}) {
     if (std::filesystem::exists(candidate, ignored)) return candidate;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fabrics that need a library: they are modules, loaded when they are first asked for by name. May include: base.
+// Loads fabrics that need a third-party library. They are modules, loaded when their name is first used. May include:
+// base.
 #pragma once
 
 #include <memory>
@@ -8,16 +9,18 @@
 
 #include "fabric/fabric.hpp"
 
-// Of the module lib/wherry/ofi/libwherry-ofi.so, or of a program that has it linked in. The caller owns the result.
+// Creates the fabric. Defined in the module lib/wherry/ofi/libwherry-ofi.so, or in a program that links it. The caller
+// owns the result.
 extern "C" __attribute__((weak, visibility("default"))) wherry::fabric::Fabric* wherry_fabric_ofi();
 
 namespace wherry::fabric {
 
 inline constexpr std::string_view kModuleName = "ofi";
 
-/// Null: there is no module of that name. Throws Error(ENOTSUP) if it is not installed or cannot be loaded.
+/// Loads a module. Null if there is no module of that name. Throws Error(ENOTSUP) if it is not installed or cannot be
+/// loaded.
 std::unique_ptr<Fabric> load_module(std::string_view name);
-/// The same of a file.
+/// Loads a module from a file. Throws as load_module.
 std::unique_ptr<Fabric> load_module_from(const std::string& file);
 
 }  // namespace wherry::fabric

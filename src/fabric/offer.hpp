@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a side brings into a connection, part of the contract that fabric.hpp sums up. May include: base, memory.
+// What a side brings into a connection. Part of the contract that fabric.hpp summarizes. May include: base, memory.
 #pragma once
 
 #include <array>
@@ -12,39 +12,39 @@ namespace wherry::fabric {
 
 inline constexpr std::size_t kMaxSegmentBytes = std::size_t{1} << 40;
 
-/// The few bytes of its own that each side tells the other while connecting (see StreamGreeting in
+/// Bytes that each side sends to the other while connecting. Fabrics do not interpret them (see StreamGreeting in
 /// layout/stream_page.hpp).
 using Greeting = std::array<std::byte, 64>;
 
-/// Why a connector is refused for what it says of its side, nullptr if it is not. `segment_bytes`: of its segment.
+/// Returns why a connector is refused, given its greeting and the size of its segment; nullptr if it is accepted.
 using Objection = const char* (*)(const Greeting& greeting, std::size_t segment_bytes);
 
 /// What a side brings into a connection.
 struct Offer {
   std::size_t segment_bytes =
       0;  ///< size of the segment: a multiple of the page size, from one page to kMaxSegmentBytes
-  /// Null: the fabric allocates the segment, zeroed, and frees it with the connection. Otherwise memory of the
-  /// caller's, page-aligned, private and writable: the peer reaches it from now on, its content is kept, and it stays
-  /// the caller's: it must outlive the connection and is usable memory after it.
+  /// The segment. Null: the fabric allocates it, zeroed, and frees it with the connection. Otherwise it is the caller's
+  /// memory: page-aligned, private and writable. The peer reaches it from now on, with its content. It must outlive the
+  /// connection, and remains usable afterwards.
   std::byte* memory = nullptr;
   Greeting greeting{};
-  /// Memory that this side shows to the peer, for reading only; the same may be shown on any number of connections of
-  /// the fabric that made it (Fabric::share). Null: none.
+  /// Memory that this side shows to the peer, read-only. It may be shown on any number of connections of the fabric
+  /// that made it (Fabric::share). Null: none.
   std::shared_ptr<memory::SharedMemory> shared = nullptr;
   /// The peer may reach memory that this side exposes (Exposure::expose).
   bool exposes = false;
-  /// Without bells this side cannot sleep on the connection (arm, wait, descriptor and notify_self are not for it), and
-  /// saves their descriptors: for callers that are woken by other means.
+  /// False: this side cannot sleep on the connection, and must not call arm, wait, descriptor and notify_self. That
+  /// saves their descriptors, for callers that are woken by other means.
   bool bells = true;
-  /// The segment is to share its first page with what the fabric keeps beside it: one page less of each side, for those
-  /// that have very many connections. It then begins at a multiple of a cache line, and may have up to a page less than
-  /// `segment_bytes`. Not with `memory`.
+  /// The segment shares its first page with the data of the fabric. That saves a page per side, for callers with very
+  /// many connections. The segment then begins at a multiple of a cache line, and may be up to a page smaller than
+  /// `segment_bytes`. Not allowed with `memory`.
   bool compact = false;
-  /// For accepting, where Fabric::keeps_segments: a connector that has ended is let in, too, for what it left in its
-  /// segment. Its connection is gone from the beginning.
+  /// Only for accepting, and if Fabric::keeps_segments: also accepts a connector that has ended, for the data that it
+  /// left in its segment. Its connection is gone from the beginning.
   bool departed = false;
-  /// For accepting: a connector with an objection is refused before it hears anything, and the listener's log says why.
-  /// Null: the fabric looks into no greeting.
+  /// Only for accepting: a connector with an objection is refused before anything is sent to it, and the listener logs
+  /// the reason. Null: greetings are not checked.
   Objection objection = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of the peer's process that was never offered, an optional part of the contract that fabric.hpp sums up.
-// May include: nothing of ours.
+// Access to memory of the peer's process that was never offered. An optional part of the contract that fabric.hpp
+// summarizes. May include: nothing of ours.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace wherry::fabric {
 
-/// The way to it, of one connection. All calls from any thread, while the connection lives.
+/// The private memory of one connection's peer. Thread-safe. Valid as long as the connection.
 class PrivateMemory {
  public:
   PrivateMemory() = default;
@@ -17,17 +17,17 @@ class PrivateMemory {
   PrivateMemory& operator=(const PrivateMemory&) = delete;
   virtual ~PrivateMemory() = default;
 
-  /// Whether the rest of this may be used: the kernel lets this process reach the peer's memory. Costs a system call
-  /// the first time, then nothing; the answer can change to false at any time.
+  /// Returns whether the kernel lets this process reach the peer's memory. The other functions may be used only then.
+  /// The first call costs a system call. The result can change to false at any time.
   virtual bool reachable() = 0;
-  /// Once that is true: whether the process that would be reached at this moment is the peer, and not another that has
-  /// its number, nor a program that it has become. Costs a system call. To be asked before its memory is written.
+  /// Returns whether the process that would be reached now is still the peer. It could also be another process with the
+  /// same number, or the peer after exec(). Costs a system call. Call it before each write, and only if reachable().
   virtual bool recognise() = 0;
-  /// Copies from where the peer said that its bytes are, in its own addresses. Blocks for the copy, not for the peer's
-  /// program, which must keep that memory as it is meanwhile. Returns how many bytes, a prefix; fewer than asked for
-  /// when the kernel refuses, the peer has no memory there, or it is gone.
+  /// Copies from an address in the peer's address space, which the peer has sent. Blocks for the copy, but not for the
+  /// peer's program, which must not change that memory meanwhile. Returns the number of bytes copied, a prefix. It is
+  /// smaller if the kernel refuses, if the peer has no memory there, or if the peer is gone.
   [[nodiscard]] virtual std::size_t read(std::span<std::byte> destination, std::uint64_t address) = 0;
-  /// The other way round: copies to where the peer said that it wants it.
+  /// Copies to an address in the peer's address space, which the peer has sent. Otherwise like read().
   [[nodiscard]] virtual std::size_t write(std::uint64_t address, std::span<const std::byte> source) = 0;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a fabric's folder makes itself known. A folder NAME defines `void register_NAME(Registry&)`; its line
-// `wherry_fabric(NAME)` in CMakeLists.txt puts the call into the generated fabric_list.cc. May include: base.
+// The registry of fabrics. A fabric's folder NAME defines `void register_NAME(Registry&)`. Its line
+// `wherry_fabric(NAME)` in CMakeLists.txt adds the call to the generated fabric_list.cc. May include: base.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,14 @@ namespace wherry::fabric {
 
 class Registry {
  public:
-  /// Makes the decorator around `inner`; its name() is to be "PREFIX+" and the name of `inner`.
+  /// Creates a decorator of `inner`, whose name() must be "PREFIX+" followed by the name of `inner`.
   using Decorate = std::function<std::unique_ptr<Fabric>(Fabric& inner)>;
 
   void add(std::unique_ptr<Fabric> fabric);
-  /// `PREFIX+NAME` is then the fabric NAME as `decorate` wraps it; it may be wrapped again.
+  /// Defines `PREFIX+NAME` as the fabric NAME wrapped by `decorate`. NAME may itself be decorated.
   void add_decorator(std::string prefix, Decorate decorate);
 
-  /// Throws Error(EINVAL) that lists what there is. From any thread.
+  /// Returns the fabric. Throws Error(EINVAL) that lists all fabrics. Thread-safe.
   Fabric& find(std::string_view name);
   [[nodiscard]] std::span<const std::string> names() const { return names_; }
 
@@ -33,7 +33,7 @@ class Registry {
   [[nodiscard]] std::string list() const;
 
   std::mutex mutex_;
-  std::map<std::string, std::unique_ptr<Fabric>, std::less<>> fabrics_;  // decorated ones too, once made
+  std::map<std::string, std::unique_ptr<Fabric>, std::less<>> fabrics_;  // includes decorated ones, once created
   std::map<std::string, Decorate, std::less<>> decorators_;
   std::vector<std::string> names_;
 };

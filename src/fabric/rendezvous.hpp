@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How two sides find each other, part of the contract that fabric.hpp sums up. May include: base, arch, layout, memory.
+// How two sides find each other. Part of the contract that fabric.hpp summarizes. May include: base, arch, layout,
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -14,36 +15,37 @@
 
 namespace wherry::fabric {
 
-/// A port that is listened on. Destroying it frees the port and refuses the connectors that wait.
+/// A listening port. Its destruction frees the port and refuses the connectors that wait.
 class Listener {
  public:
   virtual ~Listener() = default;
-  /// Null when no connector waits. Throws Error for what is wrong on this side (out of memory, out of descriptors);
-  /// a connector that breaks the handshake is refused, which the log says.
+  /// Accepts a connector. Null if none waits. Throws Error for a failure of this side, such as no memory or no
+  /// descriptors. A connector that breaks the handshake is refused, and the reason is logged.
   virtual std::unique_ptr<Connection> try_accept(const Offer& offer) = 0;
-  /// Readable while try_accept may have something to do.
+  /// Returns a descriptor that is readable while try_accept may have something to do.
   [[nodiscard]] virtual int descriptor() const = 0;
-  /// The address bound, `*` resolved.
+  /// Returns the bound address, with `*` resolved.
   [[nodiscard]] virtual const Address& local() const = 0;
 };
 
-/// A connection attempt under way; it completes when the peer accepts. Destroying it gives up.
+/// An attempt to connect. It completes when the peer accepts. Its destruction cancels the attempt.
 class Connecting {
  public:
   virtual ~Connecting() = default;
-  /// Null while the peer has not answered. Throws Error(ECONNREFUSED) when refused, Error(ECONNRESET) when the peer
-  /// died.
+  /// Returns the connection, or null while the peer has not answered. Throws Error: ECONNREFUSED if the attempt was
+  /// refused, ECONNRESET if the peer died.
   virtual std::unique_ptr<Connection> try_finish() = 0;
-  /// Readable when try_finish has news.
+  /// Returns a descriptor that is readable while try_finish may have something to do.
   [[nodiscard]] virtual int descriptor() const = 0;
-  /// The own segment, where Fabric::keeps_segments: what is written there reaches the acceptor, also once this attempt
-  /// is destroyed. Stays in place when the attempt becomes a connection. Empty: nothing can be written yet.
+  /// Returns this side's segment if Fabric::keeps_segments. Data written there reaches the acceptor, even if this
+  /// attempt is destroyed before. Its address stays the same when the attempt becomes a connection. Empty: nothing can
+  /// be written yet.
   [[nodiscard]] virtual std::span<std::byte> segment() const { return {}; }
-  /// True while there is no listener yet that could accept.
+  /// Returns true while there is no listener that could accept.
   [[nodiscard]] virtual bool waits_for_listener() const { return false; }
 };
 
-/// ECONNREFUSED because the listener's queue is full: worth another attempt.
+/// ECONNREFUSED because the listener's queue is full: another attempt may succeed.
 class QueueFull : public Error {
  public:
   using Error::Error;

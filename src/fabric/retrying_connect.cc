@@ -26,8 +26,9 @@ using std::chrono::steady_clock;
 bool is_refusal(const Error& error) { return error.code().value() == ECONNREFUSED; }
 bool is_full(const Error& refusal) { return dynamic_cast<const QueueFull*>(&refusal) != nullptr; }
 
-/// A place in a full queue is free for microseconds, so it is looked for more often than a listener: during a storm of
-/// other users' connectors a longer pause makes connecting take several times as long.
+/// The longest pause between attempts at a full queue, shorter than for a missing listener: a place in a full queue is
+/// free only for microseconds. During a storm of other users' connectors a longer pause makes connecting take several
+/// times as long.
 constexpr steady_clock::duration kLongestPauseWhenFull = std::chrono::milliseconds(8);
 
 bool plan_next(RetrySchedule& schedule, const RetryUntil& until, bool queue_full) {
@@ -55,7 +56,7 @@ void log_waiting(const Error& refusal) {
 
 class RetryingConnect final : public Connecting {
  public:
-  /// After a first attempt, made when `schedule` began, that was refused.
+  /// For a first attempt, made when `schedule` began, that was refused with `refusal`.
   RetryingConnect(Fabric& fabric, const Address& address, const Offer& offer, const RetryUntil& until,
                   const RetrySchedule& schedule, const Error& refusal)
       : fabric_(fabric),
@@ -76,7 +77,7 @@ class RetryingConnect final : public Connecting {
   std::unique_ptr<Connection> try_finish() override {
     if (origin_.inherited()) {
       throw Error(EBADF, "connect to", address_.to_string(),
-                  "this attempt is of the process that started it; connect again after a fork");
+                  "this attempt belongs to the process that started it; connect again after a fork");
     }
     if (attempt_ == nullptr && schedule_.is_due()) repeat();
     return attempt_ == nullptr ? nullptr : attempt_->try_finish();
@@ -96,7 +97,7 @@ class RetryingConnect final : public Connecting {
     } catch (const Error& refusal) {
       if (!is_refusal(refusal)) throw;
       note(refusal);
-      // The timer then stays expired: the descriptor tells of the failure until the attempt is dropped.
+      // The timer then stays expired, so the descriptor stays readable until the attempt is destroyed.
       if (!plan_next(schedule_, until_, queue_full_)) give_up(refusal_, schedule_);
       set_timer();
       return;
@@ -106,14 +107,15 @@ class RetryingConnect final : public Connecting {
     timer_.reset();
   }
 
-  /// A fabric looks for what may be wrong at the first refusal, and for a while not again: so that one is reported.
+  /// Remembers a refusal if its cause has changed. The first one of a cause is reported, because a fabric searches for
+  /// advice at the first refusal, and then not again for a while.
   void note(const Error& refusal) {
     if (is_full(refusal) == queue_full_) return;
     refusal_ = refusal;
     queue_full_ = !queue_full_;
   }
 
-  /// At the time of the next attempt; unreadable until then.
+  /// Sets the timer to the time of the next attempt. The descriptor is not readable until then.
   void set_timer() const {
     const auto at = std::chrono::duration_cast<std::chrono::nanoseconds>(schedule_.next().time_since_epoch()).count();
     const itimerspec time{.it_interval = {}, .it_value = {.tv_sec = at / 1'000'000'000, .tv_nsec = at % 1'000'000'000}};
@@ -168,7 +170,7 @@ std::unique_ptr<Connection> finish(Connecting& attempt, const Address& address, 
                       ? "nobody listens there yet; start the listener, or wait longer"
                       : "somebody listens there but did not accept in time; wait longer (WHERRY_CONNECT_TIMEOUT)");
     }
-    // At the deadline a last look: an attempt that waits for a listener until then is refused by it.
+    // One last look after the deadline: an attempt that waits for a listener until then throws its refusal there.
     in_time = wait_until_readable(attempt.descriptor(), deadline);
   }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one side of a connection wants to send over a network, in order; small puts are gathered while others are in
-// flight. Knows no network. May include: base, arch, layout.
+// The queue of what one side of a connection sends over a network, in order. Gathers small puts while others are in
+// flight. Independent of the network. May include: base, arch, layout.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ namespace wherry::fabric {
 /// One thread at a time.
 class SendQueue {
  public:
-  /// Once this many are in flight the last put waits for others to join it, until it has kGathered bytes or one of
-  /// those in flight completes. Puts of that size and more are sent as they are.
+  /// While this many items are in flight, the last put waits for others to join it. It is sent when it has kGathered
+  /// bytes, or when an item in flight completes. Puts of kGathered bytes or more do not wait.
   static constexpr std::size_t kInFlight = 2;
   static constexpr std::size_t kGathered = std::size_t{64} << 10;
 
@@ -27,29 +27,29 @@ class SendQueue {
     std::uint64_t value = 0;
     std::optional<Bell> bell;
   };
-  /// Bytes, a word, or both: the word is stored after the bytes and everything before them.
+  /// Bytes, a word, or both. The word is stored after the bytes and after all earlier items.
   struct Item {
-    std::uint64_t to = 0;  ///< where the bytes go, as the fabric counts
+    std::uint64_t to = 0;  ///< destination of the bytes, in the fabric's address space
     std::span<const std::byte> source{};
     std::optional<Word> word{};
-    std::span<std::byte> into{};         ///< not empty: bytes are read from `to` instead, into this
-    std::shared_ptr<const void> keep{};  ///< is released when the item is complete
-    std::uint64_t pushed{};              ///< set by `push`: its number, and that of the last item that joined it
+    std::span<std::byte> into{};         ///< not empty: bytes are read from `to` into this span instead
+    std::shared_ptr<const void> keep{};  ///< released when the item is complete
+    std::uint64_t pushed{};              ///< set by `push`: the number of the last push that is part of this item
   };
 
-  /// Takes it, as an item of its own or as a part of the last one.
+  /// Appends an item, or joins it to the last one.
   void push(Item item) {
     item.pushed = ++pushed_;
     bytes_ += item.source.size();
     if (!items_.empty() && join(items_.back(), item)) return;
     items_.push_back(std::move(item));
   }
-  /// The next to send. Null: there is none, or it gathers.
+  /// Returns the next item to send. Null if there is none, or if it waits for others to join it.
   [[nodiscard]] const Item* next(std::size_t in_flight) const {
     if (items_.empty() || (items_.size() == 1 && in_flight >= kInFlight && may_grow(items_.front()))) return nullptr;
     return &items_.front();
   }
-  /// Removes the next one.
+  /// Removes and returns the next item.
   Item take() {
     Item item = std::move(items_.front());
     items_.pop_front();
@@ -64,7 +64,7 @@ class SendQueue {
   [[nodiscard]] bool empty() const { return items_.empty(); }
   [[nodiscard]] std::size_t size() const { return items_.size(); }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
-  /// How often `push` was called.
+  /// Returns the number of calls of `push`.
   [[nodiscard]] std::uint64_t pushed() const { return pushed_; }
 
  private:
@@ -72,8 +72,8 @@ class SendQueue {
   static bool same_word(const Item& last, const Item& item) {
     return last.word && item.word && last.word->at == item.word->at && last.word->bell == item.word->bell;
   }
-  /// A word that is stored again right away need not be stored before. Bytes join if they follow the last ones on both
-  /// sides.
+  /// Joins an item to the last one if both store the same word: only the later value is needed. Bytes join if they are
+  /// contiguous with the last ones, in the source and in the destination.
   static bool join(Item& last, const Item& item) {
     if (!same_word(last, item) || last.keep != item.keep) return false;
     if (!item.source.empty()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Keeps a fabric's service thread from a queue that a spinning waiter drives: two threads that read one completion
+// Keeps a fabric's service thread away from a queue that a spinning waiter drives. Two threads that read one completion
 // queue take twice as long as one. May include: base, arch, layout.
 #pragma once
 
@@ -15,31 +15,33 @@
 
 namespace wherry::fabric {
 
-/// One per queue. A waiter leases the queue each time it drives it. `end` gives the lease back, and it runs out by
-/// itself, so that a waiter that is stopped, or leaves its loop by an exception, does not silence the service.
+/// One per queue. A waiter leases the queue each time it drives it. `end` ends the lease. The lease also expires, so
+/// that a waiter that is stopped, or that leaves its loop by an exception, does not disable the service.
 ///
-///  service asks `defer`   no lease: it serves.   a lease: it leaves the queue alone and sleeps until the lease is over
-///  waiter calls `end`     nothing was deferred: returns false.   something was: returns true, and the caller wakes the
-///                         service, or serves the queue itself
+///  the service calls `defer`   no lease: it serves the queue.
+///                              a lease: it leaves the queue alone and sleeps until the lease expires.
+///  the waiter calls `end`      nothing was deferred: returns false.
+///                              work was deferred: returns true, and the caller wakes the service or serves the queue.
 ///
-/// No work is left behind: of `end` and `defer` at the same moment, at least one sees what the other stored. One lease
-/// for each bell, as each has one waiter. A counter of waiters would not survive one that is stopped.
+/// No work is lost: if `end` and `defer` run at the same time, at least one of them sees the store of the other. There
+/// is one lease per bell, because each bell has one waiter. A counter of waiters would stay wrong after one was
+/// stopped.
 class ServicePark {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Above what a waiter does between two looks, and below a time slice, for which the scheduler may stop it.
+  /// Longer than a waiter takes between two looks, and shorter than a time slice, for which it may be descheduled.
   static constexpr std::chrono::microseconds kLease{1000};
 
   explicit ServicePark(Clock::duration lease = kLease) : lease_(lease) {}
 
-  /// By the waiter for `bell`, which drives the queue now and again soon.
+  /// Takes or renews the lease. Called by the waiter for `bell` each time it drives the queue.
   void drive(Bell bell, Clock::time_point now) {
-    // What the waiter read before belongs to the queue's own lock: the lease orders nothing.
+    // Relaxed: the queue's own lock orders the waiter's accesses to it, not the lease.
     leases_[index(bell)].store((now + lease_).time_since_epoch().count(), std::memory_order_relaxed);
   }
 
-  /// By the same waiter, which does not drive the queue any more. True: work was deferred for it, and the service is
-  /// to be woken. Costs one load if there was no lease.
+  /// Ends the lease. Called by the same waiter when it stops driving the queue. True: work was deferred, and the
+  /// caller must wake the service. Costs one load if there was no lease.
   [[nodiscard]] bool end(Bell bell) {
     std::atomic<Ticks>& lease = leases_[index(bell)];
     if (lease.load(std::memory_order_relaxed) == kNone) return false;
@@ -50,8 +52,8 @@ class ServicePark {
     return !driven && deferred_.load(std::memory_order_relaxed) && deferred_.exchange(false, std::memory_order_relaxed);
   }
 
-  /// By the service, which has work for the queue. A time: a waiter drives it, and the service looks again then, or
-  /// when `end` returns true. Empty: no waiter drives it.
+  /// Asks whether to defer work. Called by the service when it has work for the queue. Empty: no waiter drives the
+  /// queue, so serve it. A time: a waiter drives it; look again then, or when woken after `end` has returned true.
   [[nodiscard]] std::optional<Clock::time_point> defer(Clock::time_point now) {
     if (driven_until(now)) {
       deferred_.store(true, std::memory_order_relaxed);
@@ -66,7 +68,8 @@ class ServicePark {
   using Ticks = Clock::rep;
   static constexpr Ticks kNone = 0;
 
-  /// The end of the longest lease. Removes those that have run out: `end` of another waiter shall not rely on them.
+  /// Returns the end of the longest lease; empty if there is none. Removes expired leases, so that `end` of another
+  /// waiter does not rely on them.
   std::optional<Clock::time_point> driven_until(Clock::time_point now) {
     Ticks until = kNone;
     for (std::atomic<Ticks>& lease : leases_) {
@@ -82,7 +85,7 @@ class ServicePark {
   }
 
   const Clock::duration lease_;
-  std::array<std::atomic<Ticks>, 2> leases_{};  ///< [bell]: when it runs out
+  std::array<std::atomic<Ticks>, 2> leases_{};  ///< [bell]: when the lease expires; kNone: no lease
   std::atomic<bool> deferred_{false};
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// How long is slept between two looks where nothing else tells of events.
+/// The pause between two looks if the kernel refuses ppoll.
 constexpr std::chrono::milliseconds kTick{1};
 
 int claim_after_a_tick(std::span<pollfd> polled, const Deadline& deadline) noexcept {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sleeping on descriptors, also where the kernel refuses ppoll.
 #pragma once
 
 #include <poll.h>
@@ -10,18 +11,19 @@
 
 namespace wherry::fabric {
 
-/// As ppoll: sleeps until one of `polled` has one of the events asked for, and says in `revents` which. Returns how
-/// many have; 0: the deadline passed; less: a signal handler ran. Not a cancellation point.
+/// Sleeps like ppoll until one of `polled` has a requested event, and stores the events in `revents`. Returns how many
+/// have events; 0 after the deadline; a negative number if a signal handler ran. Not a cancellation point.
 ///
-/// Where the kernel refuses ppoll (a seccomp filter; a limit of open files that was lowered below the number of
-/// `polled`) it sleeps for a millisecond at most and claims all that was asked for. So the caller looks for itself
-/// whether a claim is true, before it sleeps again.
+/// If the kernel refuses ppoll, it sleeps about a millisecond and reports all requested events. Causes are a seccomp
+/// filter, or a limit of open files that was lowered below the number of `polled`. So the caller must check whether an
+/// event is real before it sleeps again.
 int wait_for_events(std::span<pollfd> polled, const Deadline& deadline) noexcept;
 
-/// Sleeps until `descriptor` is readable, or claimed to be. False: the deadline passed.
+/// Sleeps until `descriptor` is readable. May return early, as wait_for_events. False after the deadline.
 bool wait_until_readable(int descriptor, const Deadline& deadline) noexcept;
 
-/// The time left until a deadline, none if it has passed, as ppoll takes it in `storage`; null: for ever.
+/// Stores the time left until a deadline, at least 0, in `storage`, and returns it for ppoll. Null if there is no
+/// deadline.
 const timespec* time_left(const Deadline& deadline, timespec& storage) noexcept;
 
 }  // namespace wherry::fabric

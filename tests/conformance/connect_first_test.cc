@@ -202,7 +202,7 @@ TEST_P(ConnectFirst, AForkedChildLeavesTheAttemptToItsParent) {
   {
     ChildProcess child([&] {
       const std::string refused = text_of([&] { (void)connecting.try_finish(); });
-      EXPECT_TRUE(refused.ends_with("this attempt is of the process that started it; connect again after a fork"));
+      EXPECT_TRUE(refused.ends_with("this attempt belongs to the process that started it; connect again after a fork"));
       connecting = Connecting();
     });
     EXPECT_EQ(child.exit_status(), 0);

@@ -338,7 +338,7 @@ std::string answered_by_hand(const std::function<void(int)>& answer) {
 
 TEST_F(ErrorText, OfAnAnswerThatIsNoneOrCannotBeTrustedTellsThem) {
   EXPECT_THAT(answered_by_hand([](int socket) { (void)::send(socket, "hello", 5, 0); }),
-              HasSubstr("what answered does not speak this version of Wherry; use one version on both sides"));
+              HasSubstr("the listener uses another version of Wherry; use one version on both sides"));
   const auto unsealed = [](int socket) {
     const UniqueFd memory(::memfd_create("test", MFD_CLOEXEC));
     layout::ShmHello hello{};

@@ -34,13 +34,14 @@ ClassImp(TScifFile);
 
 namespace {
 
-/// There is more than one such option: READ_WITHOUT_GLOBALREGISTRATION is that of chains which threads read.
+/// Tests for a prefix, because several options read: chains that threads read use READ_WITHOUT_GLOBALREGISTRATION.
 bool is_to_be_read(const char* option) {
   const TString mode = TString(option).Strip(TString::kBoth);
   return mode.IsNull() || mode.BeginsWith("READ", TString::kIgnoreCase);
 }
 
-/// Whether there is anything but directories in it. One that the program has deleted may have had something.
+/// Whether the directory contains anything but directories. A subdirectory that is not in memory counts as content: the
+/// program has deleted it, and it may not have been empty.
 bool has_content(const TDirectory& directory) {
   for (TObject* object : *directory.GetListOfKeys()) {
     const auto* const key = static_cast<TKey*>(object);
@@ -61,13 +62,13 @@ TFile* TScifFile::OpenUrl(const char* url, Option_t* option, const char* title, 
       const std::string output = wherry::root::noted_output(parsed.address, parsed.name);
       if (!output.empty()) return TFile::Open(output.c_str(), option);
     } catch (const std::exception&) {
-      // It is said below.
+      // The constructor below reports the error.
     }
   }
   if (wherry::root::is_ntuple_snapshot()) {
     ::Error("TScifFile::OpenUrl",
-            "%s: Snapshot cannot write an RNTuple here, for it reads it again by a URL that RNTuple does not know; let"
-            " it write a TTree (RSnapshotOptions::fOutputFormat = kTTree), or a local file",
+            "%s: Snapshot cannot write an RNTuple here, because it reads it again by its URL, which RNTuple does not"
+            " support; write a TTree (RSnapshotOptions::fOutputFormat = kTTree), or a local file",
             url);
     return nullptr;
   }
@@ -82,18 +83,18 @@ TScifFile::TScifFile(const char* url, Option_t* option, const char* title, Int_t
     if (mode.CompareTo("RECREATE", TString::kIgnoreCase) != 0 && mode.CompareTo("CREATE", TString::kIgnoreCase) != 0 &&
         mode.CompareTo("NEW", TString::kIgnoreCase) != 0) {
       throw wherry::Error(EINVAL, "open", url,
-                          "such a file can only be written, with option RECREATE; a process may read what it has "
-                          "written itself, when that is closed and the server said where it is");
+                          "a wherry:// file can only be written, with option RECREATE; a process can read a file that "
+                          "it has written itself after closing it, if the server reported where the output is");
     }
     wherry::root::watch_for_end();
     fImpl = std::make_unique<Impl>(wherry::root::parse_url(url));
-    // The base class has begun a file in memory of its own, before these functions were there to be called.
+    // The base class has begun the file in its own memory: its constructor cannot call the functions of this class.
     fImpl->size = static_cast<std::size_t>(fEND);
     if (fImpl->size > Impl::kSmall) throw wherry::Error(ENAMETOOLONG, "open", url, "name and title are too long");
     fImpl->offset = static_cast<std::size_t>(fSysOffset);
     TMemFile::SysSeek(fD, 0, SEEK_SET);
     TMemFile::SysRead(fD, fImpl->small.data(), static_cast<Int_t>(fImpl->size));
-    // Programs for ROOT's own server hand over an empty file, too, to be given a number.
+    // Programs for ROOT's own server also upload an empty file, to get a number. That succeeds, and hands nothing over.
     wherry::root::serve_stock_program(*this, static_cast<Int_t>(fImpl->client.number()), [this] {
       if (fImpl == nullptr) return false;
       if (has_content(*this)) {
@@ -124,7 +125,7 @@ void TScifFile::Close(Option_t* option) {
   if (!IsOpen() || fImpl == nullptr) return TMemFile::Close(option);
   if (fImpl->is_inherited() || (fImpl->deleted && fImpl->is_unwound())) return Abandon(option);
   const bool something = has_content(*this) || (fImpl->posted == 0 && !GetListOfKeys()->IsEmpty());
-  // ROOT says so to all files that are open when it ends.
+  // ROOT closes all files that are still open at its end with the option "nodelete".
   const bool left_open = TString(option).Contains("nodelete") || (fImpl->deleted && wherry::root::is_ending());
   const std::string unwritten = left_open ? wherry::root::unwritten_trees(*this) : "";
   fImpl->writing = true;
@@ -141,18 +142,20 @@ void TScifFile::Close(Option_t* option) {
   fImpl.reset();
 }
 
-/// Nothing is written any more. Its server hears of that by the end of the connection.
+/// Closes without handing anything over. The connection ends, unless it belongs to the parent of this process. The
+/// server then counts the worker as lost.
 void TScifFile::Abandon(Option_t* option) {
   SetWritable(kFALSE);
   TMemFile::Close(option);
   if (fImpl->is_inherited()) {
-    [[maybe_unused]] const Impl* const parents = fImpl.release();  // the connection is, too
+    [[maybe_unused]] const Impl* const parents = fImpl.release();  // the connection belongs to the parent
   } else {
     fImpl.reset();
   }
 }
 
-/// A file that a failed program has left open is not complete, though ROOT closes it in order.
+/// Finishes the file at exit, if the exit status is 0 and nothing is unwritten. A file that a failed program has left
+/// open is not complete, although ROOT closes it normally.
 void TScifFile::LeaveToExitStatus(Bool_t something, const std::string& unwritten) {
   const auto bytes = static_cast<std::size_t>(GetEND());
   const bool good = !TestBit(kWriteError);
@@ -160,14 +163,14 @@ void TScifFile::LeaveToExitStatus(Bool_t something, const std::string& unwritten
   wherry::root::at_end([=, url = std::string(GetName())](int status) {
     std::string why;
     if (status != 0) why = "left open by a program that ended with status " + std::to_string(status);
-    if (status == 0 && !unwritten.empty()) why = "left open, and never written: " + unwritten;
+    if (status == 0 && !unwritten.empty()) why = "left open with entries that were never written: " + unwritten;
     try {
-      if (!why.empty()) throw std::runtime_error(why + "; the server counts this worker as lost");
+      if (!why.empty()) throw std::runtime_error(why + "; the server counts this worker as lost; close the file");
       if (!good) return;
       if (something) impl->hand_over(bytes);
       impl->finish();
     } catch (const std::exception& error) {
-      std::fprintf(stderr, "Error in <TScifFile::Close>: %s: %s\n", url.c_str(), error.what());  // ROOT is gone
+      std::fprintf(stderr, "Error in <TScifFile::Close>: %s: %s\n", url.c_str(), error.what());  // too late for ROOT's
     }
   });
 }
@@ -175,21 +178,21 @@ void TScifFile::LeaveToExitStatus(Bool_t something, const std::string& unwritten
 Int_t TScifFile::Write(const char* /*name*/, Int_t option, Int_t buffer_size) {
   if (fImpl == nullptr) return TMemFile::Write(nullptr, option, buffer_size);
   fImpl->writing = true;
-  fImpl->parts.restore(*this);  // before the trees are written
+  fImpl->parts.restore(*this);  // before the trees are written: their settings are part of them
   const Int_t bytes = TMemFile::Write(nullptr, option, buffer_size);
   fImpl->writing = false;
-  // ROOT counts what is attached; what else was written is in the file, too.
+  // The result counts only attached objects. The file may contain objects that were written otherwise.
   if (bytes <= 0 && !has_content(*this) && !TestBit(kWriteError)) return bytes;
   return HandOverAndReset() ? bytes : -1;
 }
 
 Int_t TScifFile::Write(const char* name, Int_t option, Int_t buffer_size) const {
-  Error("Write const", "a const file should not be written; it is, all the same");
+  Error("Write const", "a const TFile should not be written; the file is written nevertheless");
   return const_cast<TScifFile*>(this)->Write(name, option, buffer_size);
 }
 
-/// A tree's header is read, by the process beside this one, as soon as it is written: it is not worth compressing. Its
-/// baskets are as they always are.
+/// Writes a tree's header without compression: a process on the same machine reads it at once, so that compressing does
+/// not pay. Baskets keep the file's compression.
 TKey* TScifFile::CreateKey(TDirectory* mother, const TObject* object, const char* name, Int_t buffer_size) {
   if (fImpl != nullptr) fImpl->whole.note(*this, *mother, *object, name);
   const Int_t compression = fCompress;
@@ -202,7 +205,7 @@ TKey* TScifFile::CreateKey(TDirectory* mother, const TObject* object, const char
 TKey* TScifFile::CreateKey(TDirectory* mother, const void* object, const TClass* type, const char* name,
                            Int_t buffer_size) {
   if (fImpl != nullptr && type->IsTObject()) {
-    // ROOT only computes where in the object a TObject is.
+    // DynamicCast only computes the address of the TObject within the object.
     const void* const base = const_cast<TClass*>(type)->DynamicCast(TObject::Class(), const_cast<void*>(object));
     fImpl->whole.note(*this, *mother, *static_cast<const TObject*>(base), name);
   }
@@ -214,7 +217,7 @@ void TScifFile::WriteKeys() {
   TMemFile::WriteKeys();
 }
 
-/// ROOT calls it when a tree has saved itself, which is where all of them can be handed over.
+/// ROOT calls this after a tree has saved itself. At that point all trees can be handed over.
 void TScifFile::WriteStreamerInfo() {
   WriteClasses();
   if (fImpl != nullptr && fImpl->parts.asked() && !fImpl->writing) HandOverTrees();
@@ -224,7 +227,7 @@ void TScifFile::WriteClasses() {
   if (fImpl == nullptr || !IsWritable() || fClassIndex == nullptr || fSeekInfo != 0) {
     return TMemFile::WriteStreamerInfo();
   }
-  // The first number says whether there are any that are new.
+  // The first element is a flag: the index contains classes that were not written yet.
   const std::string_view classes(fClassIndex->GetArray() + 1, static_cast<std::size_t>(fClassIndex->GetSize() - 1));
   if (fImpl->classes.is_of(classes)) {
     const wherry::root::Record record = fImpl->classes.write(*this);
@@ -244,7 +247,7 @@ Bool_t TScifFile::UploadAndReset() {
   return HandOverAndReset();
 }
 
-/// Keys that were written are in the file when its key lists and its header are, too.
+/// Writes the key lists and the header, without which the keys written so far cannot be found.
 void TScifFile::Complete() {
   const TDirectory::TContext context;
   Save();
@@ -262,12 +265,13 @@ Bool_t TScifFile::HandOverAndReset() {
 }
 
 void TScifFile::HandOverTrees() {
-  // Written since they were told to save themselves.
+  // Another kind of object may have been written since the trees were told to save themselves.
   if (!wherry::root::holds_only_trees(*this)) return fImpl->parts.restore(*this);
   if (!std::exchange(fImpl->told_of_parts, true)) {
-    Info("WriteStreamerInfo", "more than the server takes at once: trees are handed over in parts, and go on empty");
+    Info("WriteStreamerInfo",
+         "the file approaches the server's size limit: its trees are handed over in parts, and continue empty");
   }
-  // Before they are written: how they save themselves is part of them.
+  // Before the trees are written, because their settings are part of them.
   fImpl->parts.restore(*this);
   fImpl->writing = true;
   wherry::root::Parts::write_trees(*this);
@@ -280,7 +284,7 @@ void TScifFile::HandOverTrees() {
 
 Bool_t TScifFile::HandOver() {
   try {
-    if (TestBit(kWriteError)) throw std::runtime_error("the file is incomplete, and is not handed over");
+    if (TestBit(kWriteError)) throw std::runtime_error("the file is incomplete and is not handed over");
     fImpl->hand_over(static_cast<std::size_t>(GetEND()));
     return kTRUE;
   } catch (const std::exception& error) {
@@ -291,7 +295,7 @@ Bool_t TScifFile::HandOver() {
 
 Bool_t TScifFile::Wait() {
   if (fImpl == nullptr) return !TestBit(kWriteError);
-  if (fImpl->is_inherited()) return kFALSE;  // what the server says is for the parent
+  if (fImpl->is_inherited()) return kFALSE;  // the server's messages are for the parent
   try {
     fImpl->client.wait();
     return kTRUE;
@@ -301,7 +305,7 @@ Bool_t TScifFile::Wait() {
   }
 }
 
-/// As TFile does when a write fails.
+/// Marks the file as TFile does when a write fails, and reports why.
 void TScifFile::Fail(const char* where, const char* why) {
   SetBit(kWriteError);
   SetWritable(kFALSE);
@@ -320,7 +324,7 @@ Int_t TScifFile::SysWrite(Int_t /*fd*/, const void* buffer, Int_t bytes) {
     errno = EBADF;
     return -1;
   }
-  // The static object that holds the file may have been complete only after it was opened.
+  // Registers again: the static object that holds the file may have been constructed only after the file was opened.
   if (!std::exchange(fImpl->watched, true)) wherry::root::watch_for_end();
   try {
     const std::size_t end = fImpl->offset + static_cast<std::size_t>(bytes);

@@ -2,36 +2,38 @@
 #ifndef WHERRY_TScifFile
 #define WHERRY_TScifFile
 
-// A ROOT file that is written straight into the memory of the process that will merge it.
+// A ROOT file that is written directly into the memory of the process that will merge it.
 //
 //   auto file = TFile::Open("wherry://0:2000//data/out.root", "RECREATE");
 //   ... fill trees and histograms, as into any file; now and then file->Write() ...
 //   file->Close();
 //
-// Write() hands over what is in the file and resets the objects attached to it: trees, as TParallelMergingFile does, go
-// on with an empty file, and histograms (whatever is merged by adding up and has Reset()) begin at nothing. Whatever
-// else is written again replaces, in the output, what this file has written under that name before. Close() hands over
-// what was written since, and waits until the server has all of it where it belongs. The server (wherry-merge) joins
-// the files of all workers that write under one name. Where a file becomes so large that the server may not take it,
-// its trees are handed over from inside TTree::Fill, and go on empty.
+// Handing over: the server (wherry-merge) joins the files of all workers that write under one name.
+//   - Write() hands over the content of the file and resets the attached objects. Trees continue with an empty file, as
+//     with TParallelMergingFile. Histograms, and other objects that merge by addition and have Reset(), are reset.
+//   - Any other object that is written again replaces, in the output, what this file wrote under that name before.
+//   - Close() hands over what was written since, and waits until the server has processed all of it.
+//   - If the file approaches the server's size limit, its trees are handed over from inside TTree::Fill, and continue
+//     empty.
 //
-// Close(), or delete, says that this worker has finished. A file that the program leaves open, so that ROOT or Python
-// closes it at the end of the process, is finished if the exit status is 0 and no tree has entries that were never
-// written. Else, or if it is deleted while an exception is thrown, the server counts the worker as lost.
+// Finishing: Close() or delete tells the server that this worker has finished. If the program leaves the file open,
+// ROOT or Python closes it at the end of the process. It is then finished only if the exit status is 0 and all entries
+// of its trees were written. Otherwise the server counts the worker as lost. The same applies to a file that is deleted
+// while an exception is thrown.
 //
-// A URL that this process has written and closed can be opened with READ: it is the server's output then, with what all
-// workers have handed over so far, as an ordinary TFile.
+// Reading: a URL that this process has written and closed can be opened with READ. The result is an ordinary TFile: the
+// server's output, with what all workers have handed over so far.
 //
-// It is a TParallelMergingFile so that programs which cast what TFile::Open returns go on working; none of that class's
-// functions is used.
+// The class derives from TParallelMergingFile only for programs that cast the result of TFile::Open. It uses none of
+// that class's functions.
 //
-// URL: wherry://NODE:PORT/NAME?OPTIONS, where a NAME that begins with another / is absolute. Options, with & between
-// them: reconnect=SECONDS (0): how long to look for a restarted server.
+// URL: wherry://NODE:PORT/NAME?OPTIONS; a NAME that begins with another / is absolute. Options, separated by &:
+// reconnect=SECONDS (default 0): how long to look for a restarted server.
 //
 // Threads: as for TFile, each object by one thread at a time; any number of objects (ROOT::EnableThreadSafety()).
 //
-// Errors are reported by TObject::Error and leave the file as TFile does: a zombie, or with kWriteError set. What was
-// not handed over whole is never handed over.
+// Errors are reported by TObject::Error. As with TFile, they leave the file a zombie or with kWriteError set. A file
+// that is incomplete is never handed over.
 
 #include <memory>
 #include <string>
@@ -40,7 +42,8 @@
 
 class TScifFile : public TParallelMergingFile {
  public:
-  /// What TFile::Open does with such a URL: a new TScifFile, or to read, the server's output. Belongs to the caller.
+  /// Called by TFile::Open for such a URL. Returns a new TScifFile, or, to read, the server's output. The caller owns
+  /// it. After an error: null or a zombie.
   static TFile* OpenUrl(const char* url, Option_t* option = "", const char* title = "",
                         Int_t compress = ROOT::RCompressionSetting::EDefaults::kUseCompiledDefault);
   explicit TScifFile(const char* url, Option_t* option = "", const char* title = "",
@@ -48,22 +51,24 @@ class TScifFile : public TParallelMergingFile {
   ~TScifFile() override;
 
   void Close(Option_t* option = "") override;
-  /// Writes all objects in memory and hands the file over. Returns what TFile::Write does, or -1.
+  /// Writes all objects in memory and hands the file over. Returns the value of TFile::Write, or -1 if the file was not
+  /// handed over.
   Int_t Write(const char* name = nullptr, Int_t option = 0, Int_t buffer_size = 0) override;
   Int_t Write(const char* name = nullptr, Int_t option = 0, Int_t buffer_size = 0) const override;
-  /// Hands over what is in the file and begins the next. False: it was not.
+  /// Hands over the content of the file and begins the next one. False if the file was not handed over.
   Bool_t UploadAndReset();  // NOLINT(bugprone-derived-method-shadowing-base-method): ROOT's is not virtual
-  /// Waits until all that was handed over is where it belongs. False: the server is gone, or refused something.
+  /// Blocks until the server has processed all files handed over. False if the server is gone or has refused a file.
   Bool_t Wait();
 
   Long64_t GetSize() const override;
   TKey* CreateKey(TDirectory* mother, const TObject* object, const char* name, Int_t buffer_size) override;
   TKey* CreateKey(TDirectory* mother, const void* object, const TClass* type, const char* name,
                   Int_t buffer_size) override;
-  /// How many files were handed over, and how many of them the server has not yet put where they belong.
+  /// Returns how many files were handed over.
   Long64_t GetPosted() const;
+  /// Returns how many of these the server has not yet reported done.
   Int_t GetPending() const;
-  /// Bytes of the server's memory that this file holds now.
+  /// Returns how many bytes of the server's memory the file being written may use now.
   Long64_t GetHeld() const;
 
  protected:

@@ -12,7 +12,7 @@ namespace wherry::root {
 
 namespace {
 
-// Offsets of a key's numbers, which are big-endian.
+// Offsets of numbers in a key. They are big-endian.
 constexpr std::size_t kUnpackedAt = 6;
 constexpr std::size_t kKeyBytesAt = 14;
 
@@ -22,7 +22,7 @@ std::uint32_t number(std::span<const char> bytes) {
   return value;
 }
 
-/// As TFile::WriteStreamerInfo makes it, but of bytes instead of objects.
+/// The key that TFile::WriteStreamerInfo makes, but from bytes instead of objects.
 class RecordKey final : public TKey {
  public:
   RecordKey(std::string_view payload, Int_t unpacked, TDirectory& file)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The record that describes the classes in a file, as it was written into the last one. File after file of the same
-// trees has the same, and making it again is more work for ROOT than all the rest of a small file.
+// Caches the record that describes the classes in a file (ROOT's streamer infos). Successive files with the same trees
+// have the same record, and making it costs ROOT more than all the rest of a small file.
 #pragma once
 
 #include <Rtypes.h>
@@ -13,7 +13,7 @@ class TDirectory;
 
 namespace wherry::root {
 
-/// A place in a file.
+/// Where a record lies in a file.
 struct Record {
   Long64_t seek = 0;
   Int_t bytes = 0;
@@ -21,15 +21,17 @@ struct Record {
 
 class ClassRecord {
  public:
-  /// Remembers the record of a file that has these classes (TFile::GetClassIndex); a key and what follows it.
+  /// Remembers the record of a file with these classes (TFile::GetClassIndex).
+  /// @param record  the key and its payload, as in the file
   void keep(std::string classes, std::span<const char> record);
+  /// Whether a record is cached, and is that of these classes.
   [[nodiscard]] bool is_of(std::string_view classes) const { return !payload_.empty() && classes == classes_; }
-  /// Writes it into another file and returns where it is.
+  /// Writes the cached record into another file and returns where it lies.
   [[nodiscard]] Record write(TDirectory& file) const;
 
  private:
   std::string classes_;
-  std::string payload_;  // as it lies in the file: compressed, or not
+  std::string payload_;  // as it is in the file, compressed or not
   Int_t unpacked_ = 0;
 };
 

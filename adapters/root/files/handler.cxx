@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A process with this library, loaded or linked, has the URL: TFile::Open of wherry:// makes a TScifFile. Without it,
-// ROOT opens a local file of that path.
+// Registers wherry:// URLs with ROOT: in a process that loads or links this library, TFile::Open makes a TScifFile.
+// Without it, ROOT opens a local file of that path.
 #include <TPluginManager.h>
 #include <TROOT.h>
 #include <dlfcn.h>
@@ -14,7 +14,7 @@
 
 namespace {
 
-constexpr const char* kPlace = "ROOTENV_USER_PATH";  // of the .rootrc; a user has one, there or at home
+constexpr const char* kPlace = "ROOTENV_USER_PATH";  // the folder of the user's .rootrc; unset: the home directory
 
 std::string own_rootrc() {
   const char* folder = std::getenv(kPlace);
@@ -22,8 +22,8 @@ std::string own_rootrc() {
   return folder == nullptr ? "" : std::string(folder) + "/.rootrc";
 }
 
-/// Before ROOT is there, which must not be brought to life while libraries are being initialised, it is told where to
-/// read a .rootrc: beside this library, unless the user's own has the line that is there.
+/// Makes ROOT read the .rootrc beside this library, unless the user's own already has its line. Used if ROOT is not
+/// initialised yet: ROOT must not be started while libraries are being initialised.
 void announce() {
   Dl_info self{};
   if (::dladdr(reinterpret_cast<const void*>(&announce), &self) == 0 || self.dli_fname == nullptr) return;
@@ -47,8 +47,8 @@ bool add_handler() {
     announce();
     return true;
   }
-  // One that is there, of a .rootrc, may be the reason why this library is being loaded: to add it again would delete
-  // it while it is in use.
+  // A handler from a .rootrc may be the reason why this library is being loaded. Adding it again would delete it while
+  // it is in use.
   TPluginManager* const manager = gROOT->GetPluginManager();
   if (manager->FindHandler("TFile", "wherry://") == nullptr) {
     manager->AddHandler("TFile", "^wherry[+:]", "TScifFile", "WherryROOT",

@@ -13,7 +13,7 @@ struct Outputs {
   std::map<std::pair<std::string, std::string>, std::string> paths;
 };
 
-/// Files may be closed after everything static is gone.
+/// Never destroyed: files may be closed after static objects are destroyed.
 Outputs& outputs() {
   static auto* const all = new Outputs;
   return *all;

@@ -16,7 +16,8 @@ void Parts::ask(const TDirectory& file, std::size_t bytes) {
   if (!holds_only_trees(file)) return;
   Long64_t baskets = 0;
   for_each_tree(file, [&](TTree& tree) { baskets += tree.GetZipBytes(); });
-  // Anything else that is being written into it, an RNTuple perhaps, would be torn apart.
+  // If the trees are less than 7/8 of the file, something else is being written into it, such as an RNTuple. Handing
+  // over would split it.
   if (baskets < static_cast<Long64_t>(bytes) / kMost * (kMost - 1)) return;
   for_each_tree(file, [this](TTree& tree) {
     habits_.push_back({.tree = &tree,
@@ -24,8 +25,8 @@ void Parts::ask(const TDirectory& file, std::size_t bytes) {
                        .auto_flush = tree.GetAutoFlush(),
                        .only_clusters = tree.TestBit(TTree::kOnlyFlushAtCluster)});
     tree.SetAutoSave(1);
-    // Without it a tree that saves itself before its first cluster is full makes its baskets as large as all that it
-    // has.
+    // Without this bit, a tree that saves itself before its first cluster is full enlarges its baskets to hold all of
+    // its entries.
     tree.SetBit(TTree::kOnlyFlushAtCluster);
   });
 }
@@ -39,13 +40,13 @@ void Parts::write_trees(const TDirectory& file) {
 
 void Parts::restore(const TDirectory& file) {
   if (!asked()) return;
-  // Some may be gone by now.
+  // Visits the trees that still exist: the program may have deleted some.
   for_each_tree(file, [this](TTree& tree) {
     const auto habit =
         std::find_if(habits_.begin(), habits_.end(), [&](const Habit& one) { return one.tree == &tree; });
     if (habit == habits_.end()) return;
     tree.SetAutoSave(habit->auto_save);
-    // It has taken what it had for the size of all clusters.
+    // When it saved itself early, the tree took the entries so far as the size of all clusters.
     tree.SetAutoFlush(habit->auto_flush);
     tree.SetBit(TTree::kOnlyFlushAtCluster, habit->only_clusters);
   });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that becomes too large for the server is handed over in parts: its trees, as often as necessary, from inside
-// TTree::Fill. ROOT gives a file no say there, except that a tree which is to save itself (SetAutoSave) calls
-// TFile::WriteStreamerInfo when it has. So all trees are told to save themselves with the next entry.
+// Hands over a file that becomes too large for the server in parts: its trees, as often as necessary, from inside
+// TTree::Fill. The only call that ROOT makes to a file there is TFile::WriteStreamerInfo, after a tree has saved itself
+// (SetAutoSave). So all trees are told to save themselves with their next entry.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +16,16 @@ namespace wherry::root {
 
 class Parts {
  public:
-  /// Has the trees of this file save themselves with their next entry, if it is they that have made it `bytes` large,
-  /// and it holds nothing else: an object that is handed over now and written again later would be counted twice.
+  /// Tells the trees of a file of `bytes` to save themselves with their next entry. Does nothing unless trees fill at
+  /// least 7/8 of the file and no other object was written into it: an object that is handed over now and written again
+  /// later would be counted twice.
   void ask(const TDirectory& file, std::size_t bytes);
-  /// Whether there are trees that were told to, and nothing was handed over since.
+  /// Whether trees were told to save themselves, and restore() was not called since.
   [[nodiscard]] bool asked() const { return !habits_.empty(); }
-  /// Writes what there is of the trees. Nothing else: histograms stay, in memory, until the program writes them.
+  /// Writes the trees with all their entries. Nothing else is written: histograms stay in memory until the program
+  /// writes them.
   static void write_trees(const TDirectory& file);
-  /// When everything was handed over: the trees save themselves as before.
+  /// Gives the trees the settings that they had before ask().
   void restore(const TDirectory& file);
 
  private:

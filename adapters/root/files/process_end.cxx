@@ -22,7 +22,7 @@ struct Act {
   std::uint64_t generation = fork_generation();
 };
 
-/// Python sets this before it destroys the objects of its modules, and calls exit() after it.
+/// Python sets this flag before it destroys the objects of its modules, and calls exit() later.
 bool is_python_ending() {
   for (const char* const name : {"Py_IsFinalizing", "_Py_IsFinalizing"}) {  // since 3.13, and before
     if (void* const symbol = ::dlsym(RTLD_DEFAULT, name)) return reinterpret_cast<int (*)()>(symbol)() != 0;

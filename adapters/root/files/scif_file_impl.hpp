@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a TScifFile: its connection to the server, and the file as it is so far.
+// The state of a TScifFile: its connection to the server, and the file being written.
 #pragma once
 
 #include <algorithm>
@@ -22,9 +22,9 @@
 
 class TScifFile::Impl {
  public:
-  /// Bytes of a file before it takes memory of the server's: header, name and directory, which an empty file has.
+  /// A file of at most this many bytes uses no memory of the server. Enough for an empty file: header, name, directory.
   static constexpr std::size_t kSmall = 16384;
-  /// Into so many parts the largest file would be divided.
+  /// A file is handed over in parts when it exceeds 1/kParts of the largest file.
   static constexpr std::size_t kParts = 4;
 
   explicit Impl(const wherry::root::FileUrl& url)
@@ -32,11 +32,11 @@ class TScifFile::Impl {
         name(url.name),
         client(url.address, {.connect_timeout = {}, .reconnect = url.reconnect}) {}
 
-  /// A forked child has what its parent writes into, and no business with it.
+  /// Whether this is a forked child's copy. It must not touch the connection and the memory, which the parent uses.
   [[nodiscard]] bool is_inherited() const { return generation != wherry::fork_generation(); }
   [[nodiscard]] bool is_unwound() const { return std::uncaught_exceptions() > exceptions; }
 
-  /// Where the file is, at least `bytes` of it.
+  /// Returns the memory of the file, at least `bytes`: small, or the server's, into which it copies small.
   std::byte* memory(std::size_t bytes) {
     if (client.file().empty()) {
       if (bytes <= small.size()) return small.data();
@@ -63,7 +63,8 @@ class TScifFile::Impl {
     ask_at = client.max_file() / kParts;
   }
 
-  /// A file that has become large is handed over in parts, if it can be.
+  /// Asks the trees of a large file to save themselves, so that it is handed over in parts. If that is not possible,
+  /// tries again after the file has grown by 1/(4 kParts) of the largest file.
   void ask_for_parts(const TDirectory& file) {
     if (size <= ask_at || parts.asked() || writing) return;
     parts.ask(file, size);
@@ -84,12 +85,12 @@ class TScifFile::Impl {
   wherry::root::WholeObjects whole;
   wherry::root::Parts parts;
   std::array<std::byte, kSmall> small{};
-  std::size_t size = 0;                             ///< bytes the file has
-  std::size_t offset = 0;                           ///< where the next read or write is
-  std::size_t ask_at = client.max_file() / kParts;  ///< bytes
+  std::size_t size = 0;                             ///< bytes of the file
+  std::size_t offset = 0;                           ///< of the next read or write
+  std::size_t ask_at = client.max_file() / kParts;  ///< file size above which the trees are asked to save themselves
   Long64_t posted = 0;
-  bool writing = false;  ///< all of it, and not only a tree that saves itself
+  bool writing = false;  ///< the whole file is being written, not only a tree that saves itself
   bool told_of_parts = false;
-  bool watched = false;  ///< exit() has been told, since it was opened
-  bool deleted = false;  ///< by the program, without having been closed
+  bool watched = false;  ///< watch_for_end() was called after the file was opened
+  bool deleted = false;  ///< the destructor is running, and Close() was not called before
 };

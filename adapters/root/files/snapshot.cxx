@@ -11,11 +11,11 @@
 namespace wherry::root {
 
 namespace {
-// From TFile::Open's plugin, which the interpreter may call, to the action.
+// Frames searched: from TFile::Open's plugin, perhaps called through the interpreter, up to the Snapshot action.
 constexpr int kDeepest = 64;
 }  // namespace
 
-// TFile::Open is told nothing that would be different from other snapshots.
+// Searches the call stack, because the arguments of TFile::Open are the same for other snapshots.
 bool is_ntuple_snapshot() {
   std::array<void*, kDeepest> frames{};
   const int count = ::backtrace(frames.data(), kDeepest);

@@ -3,9 +3,9 @@
 
 namespace wherry::root {
 
-/// Whether RDataFrame::Snapshot is opening a file to write an RNTuple, in this thread and now. It opens what it has
-/// written by the same URL then, for which RNTuple has functions of its own that no plugin can add to: what they throw
-/// ends the process after all has been computed (6.40).
+/// Whether RDataFrame::Snapshot, in this thread, is opening a file to write an RNTuple. Snapshot would later read the
+/// file by the same URL. RNTuple opens URLs with its own functions, which no plugin can extend; they throw, and that
+/// ends the process after all results have been computed (ROOT 6.40).
 bool is_ntuple_snapshot();
 
 }  // namespace wherry::root

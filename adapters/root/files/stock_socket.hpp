@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lets programs that were written for ROOT's own parallel merging call TParallelMergingFile::UploadAndReset of a
-// TScifFile. That function is not virtual: it sends the file over a private socket, which is connected first if there
-// is none. So there is one, which hands the file over instead.
+// Lets programs written for ROOT's own parallel merging call TParallelMergingFile::UploadAndReset of a TScifFile. That
+// function is not virtual: it sends the file over a private socket, which it connects first if there is none. So the
+// file gets a StockSocket, which hands the file over instead of sending it.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace wherry::root {
 
-// Private members can be named in explicit instantiations.
+// Access to private members of TParallelMergingFile: an explicit instantiation may name them.
 template <typename Member, auto kMember>
 struct Reveal {
   friend auto& reveal(Member, TParallelMergingFile& file) { return file.*kMember; }
@@ -31,7 +31,8 @@ template struct Reveal<IndexMember, &TParallelMergingFile::fServerIdx>;
 /// Called instead of sending; returns whether it succeeded.
 using Upload = std::function<bool()>;
 
-/// @param index  what GetServerIdx() is to say
+/// Gives the file a StockSocket.
+/// @param index  the value that GetServerIdx() is to return
 void serve_stock_program(TParallelMergingFile& file, Int_t index, Upload upload);
 
 class StockSocket : public TSocket {
@@ -40,7 +41,8 @@ class StockSocket : public TSocket {
       : file_(&file), index_(index), upload_(std::move(upload)) {}
   StockSocket(const StockSocket&) = delete;
   StockSocket& operator=(const StockSocket&) = delete;
-  /// A file that could not send deletes its socket. With the next upload it would look for a server of ROOT's.
+  /// Replaces itself: a file that could not send deletes its socket. At the next upload it would connect to a server of
+  /// ROOT's.
   ~StockSocket() override {
     if (upload_) serve_stock_program(*file_, index_, std::move(upload_));
   }
@@ -60,7 +62,7 @@ inline void serve_stock_program(TParallelMergingFile& file, Int_t index, Upload 
   reveal(IndexMember{}, file) = index;
 }
 
-/// Before the file is destroyed.
+/// Removes the StockSocket. Call it before the file is destroyed.
 inline void end_stock_program(TParallelMergingFile& file) {
   auto& socket = reveal(SocketMember{}, file);
   if (socket != nullptr) static_cast<StockSocket&>(*socket).retire();

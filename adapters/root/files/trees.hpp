@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trees of a file. Only virtual functions of TTree are called: programs that have none need not load its library.
+// Finds the trees of a file. Calls only virtual functions of TTree, so that programs without trees need not load its
+// library.
 #pragma once
 
 #include <TDirectory.h>
@@ -11,7 +12,7 @@
 
 namespace wherry::root {
 
-/// Visits the trees in memory, in subdirectories too.
+/// Calls `act` for each tree in memory, also in subdirectories.
 template <typename Act>
 void for_each_tree(const TDirectory& directory, const Act& act) {
   for (TObject* object : *directory.GetList()) {
@@ -23,10 +24,10 @@ void for_each_tree(const TDirectory& directory, const Act& act) {
   }
 }
 
-/// Whether no object of another kind was written into it.
+/// Whether only trees and directories were written into the directory.
 bool holds_only_trees(const TDirectory& directory);
 
-/// Trees with entries that are not in the file, and how many; empty if there are none.
+/// Describes the trees that have entries and were never written: names and numbers of entries. Empty if there are none.
 std::string unwritten_trees(const TDirectory& file);
 
 }  // namespace wherry::root

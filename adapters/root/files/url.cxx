@@ -10,14 +10,14 @@ namespace wherry::root {
 namespace {
 
 [[noreturn]] void refuse(std::string_view url, const std::string& why) {
-  throw Error(EINVAL, "open", std::string(url), why + "; a file is wherry://NODE:PORT//PATH?reconnect=SECONDS");
+  throw Error(EINVAL, "open", std::string(url), why + "; use wherry://NODE:PORT//PATH?reconnect=SECONDS");
 }
 
 std::chrono::milliseconds seconds_of(std::string_view text, std::string_view url) {
   double seconds = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
   if (error != std::errc{} || end != text.data() + text.size() || !(seconds >= 0 && seconds < 1e6)) {
-    refuse(url, "reconnect= takes seconds");
+    refuse(url, "reconnect= needs a number of seconds, at least 0 and less than 1000000");
   }
   return std::chrono::milliseconds(static_cast<std::int64_t>(seconds * 1000));
 }
@@ -27,7 +27,7 @@ std::chrono::milliseconds seconds_of(std::string_view text, std::string_view url
 FileUrl parse_url(std::string_view url) {
   const std::size_t authority = url.find("://");
   const std::size_t path = authority == url.npos ? url.npos : url.find('/', authority + 3);
-  if (path == url.npos) refuse(url, "there is no name of a file in it");
+  if (path == url.npos) refuse(url, "the URL has no file name");
   FileUrl parsed;
   parsed.address = url.substr(0, path);
   std::string_view rest = url.substr(path + 1);
@@ -36,7 +36,7 @@ FileUrl parse_url(std::string_view url) {
     options = rest.substr(mark + 1);
     rest = rest.substr(0, mark);
   }
-  if (rest.empty()) refuse(url, "there is no name of a file in it");
+  if (rest.empty()) refuse(url, "the URL has no file name");
   parsed.name = rest;
   while (!options.empty()) {
     const std::size_t end = std::min(options.find('&'), options.size());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry://NODE:PORT/NAME?OPTIONS
+// Parses URLs of files: wherry://NODE:PORT/NAME?OPTIONS
 #pragma once
 
 #include <chrono>
@@ -10,11 +10,11 @@ namespace wherry::root {
 
 struct FileUrl {
   std::string address;                     ///< wherry://NODE:PORT
-  std::string name;                        ///< of the output; absolute if it begins with /
-  std::chrono::milliseconds reconnect{0};  ///< option
+  std::string name;                        ///< name of the output; absolute if it begins with /
+  std::chrono::milliseconds reconnect{0};  ///< the option reconnect=
 };
 
-/// Throws Error(EINVAL) that says what is wrong with it.
+/// Throws Error(EINVAL) with the reason if the URL is invalid.
 FileUrl parse_url(std::string_view url);
 
 }  // namespace wherry::root

@@ -22,7 +22,7 @@ bool is_attached(const TDirectory& directory, const TObject& object) {
   return false;
 }
 
-/// ROOT's interpreter takes its time to answer.
+/// Caches the answer per class: ROOT's interpreter is slow.
 bool has_reset(TClass& type) {
   thread_local std::unordered_map<const TClass*, bool> known;
   const auto [answer, fresh] = known.try_emplace(&type, false);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which objects of a file that is handed over begin at nothing with the next: trees and histograms that are attached to
-// it. All others are written whole again, and the merger is told which these are, so that it does not add them to what
-// they were before.
+// Tracks which objects of a file are reset after it was handed over: attached trees and histograms. All other objects
+// are written whole again in later files. The merger gets their names, so that it replaces them instead of adding.
 #pragma once
 
 #include <Rtypes.h>
@@ -17,20 +16,19 @@ namespace wherry::root {
 /// The objects of one file.
 class WholeObjects {
  public:
-  /// An object is written under this name.
+  /// To be called when an object is written under this name.
   void note(const TDirectory& file, const TDirectory& mother, const TObject& object, const char* name);
-  /// Writes what the merger is told into the file, if there is anything to tell that it does not say yet.
+  /// Writes the names for the merger into the file (kRootWholeObjects), unless the file already has the current ones.
   void write(TDirectory& file);
-  /// The next file begins: what is attached, can begin at nothing and was written into this one, does. ROOT does it for
-  /// trees.
+  /// Begins the next file: resets attached objects that were written into this one and have Reset(). ROOT resets trees.
   void begin_next(const TDirectory& file);
 
  private:
   void reset_in(const TDirectory& directory);
 
-  std::set<std::string> paths_;
-  std::map<const TObject*, std::string> attached_;  // and their names: another may lie where one has been
-  bool written_ = true;
+  std::set<std::string> paths_;                     // objects that are written whole
+  std::map<const TObject*, std::string> attached_;  // objects to reset; the name detects another object at the address
+  bool written_ = true;                             // the file contains the current paths_
 };
 
 }  // namespace wherry::root

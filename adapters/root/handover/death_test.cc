@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers and servers that are killed, and servers that come again.
+// Workers and servers that are killed, and servers that are restarted.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of the hand-over have in common.
+// Helpers that the tests of the hand-over share.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace wherry::root {
 
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
-/// Longer than the test's watchdog allows: it never passes.
+/// Longer than the test's watchdog allows, so it never elapses.
 inline constexpr std::chrono::seconds kTimeout{3600};
 
 /// The bytes of a file: no accident makes them.
@@ -42,10 +42,10 @@ inline void post_file(WindowClient& client, std::uint64_t file, std::size_t byte
   client.post(std::to_string(file), bytes);
 }
 
-/// Whether it is what post_file posted.
+/// Whether the file is as post_file posted it.
 inline bool is_whole(const PostedFile& posted) { return is_file(posted.bytes(), std::stoull(posted.name())); }
 
-/// The next event of that kind; the others on the way are passed over.
+/// Returns the next event of that kind; skips others.
 inline Event next_of(WindowServer& server, Event::Kind kind) {
   for (;;) {
     auto event = server.next(kTimeout);
@@ -54,13 +54,13 @@ inline Event next_of(WindowServer& server, Event::Kind kind) {
   }
 }
 
-/// Looks until it is so: what another thread does soon after. The watchdog of the test is the limit.
+/// Polls until a condition holds that another thread fulfils soon. The test's watchdog is the limit.
 template <class Condition>
 void await(Condition&& condition) {
   while (!condition()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-/// Carries the address of a server to children that were forked before it was there.
+/// Passes the address of a server to children that were forked before it existed.
 class AddressExchange {
  public:
   void announce(const WindowServer& server) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much memory a worker is given: about what it asked for, and more as it goes on.
+// How much memory a worker gets: about what it asks for, and more as its file grows.
 #include <gtest/gtest.h>
 
 #include <deque>

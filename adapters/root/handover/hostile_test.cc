@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers and servers that send what no honest one does.
+// Workers and servers that violate the protocol.
 #include <gtest/gtest.h>
 
 #include <functional>

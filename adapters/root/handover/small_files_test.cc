@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small files that come fast share a lease.
+// Small files that are posted quickly share a lease.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server whose memory workers cannot map, as on a network.
+// A server whose memory cannot be mapped by workers, as on a network.
 #include <gtest/gtest.h>
 
 #include <cerrno>

@@ -17,7 +17,7 @@ namespace wherry::root {
 using layout::RootKind;
 using layout::RootRecord;
 
-/// Bytes of a ring: more than all messages that can be on the way, with the largest texts.
+/// Bytes of a ring: more than all messages that can be in flight, with the longest texts.
 inline constexpr std::size_t kControlRing = std::size_t{64} << 10;
 
 struct ControlMessage {
@@ -27,12 +27,12 @@ struct ControlMessage {
   [[nodiscard]] RootKind kind() const { return RootKind{record.kind}; }
 };
 
-/// Copies the message out of the ring. Empty if it is too short or too long for one.
+/// Copies the message out of the ring. Empty if its size is invalid.
 std::optional<ControlMessage> parse(std::span<const std::byte> message);
 
 /// Blocks while the ring is full.
 [[nodiscard]] Result send(FramedStream& to, const RootRecord& record, std::string_view text = {});
-/// Does not block: would_block if there is no space.
+/// Does not block; would_block if the ring is full.
 [[nodiscard]] Result try_send(FramedStream& to, const RootRecord& record, std::string_view text = {});
 
 constexpr RootRecord record_of(RootKind kind, std::uint64_t value = 0, std::uint64_t bytes = 0) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How much of its stream a side of a ROOT socket has sent, in a window of that side's at offset kRootSentOffset. It is
-// said once the call that sent is over, and with it the ring of the receiver's bell: a receiver that has received as
-// much, and then silences its bell, hears no ring for that any more.
+// How many bytes of its stream a side of a ROOT socket has sent. The page is a window of that side's, at offset
+// kRootSentOffset. The sender stores the count after its call to send has returned, hence after it rang the receiver's
+// bell. A receiver that has received that many bytes and then clears its bell gets no further ring for them.
 #pragma once
 
 #include <cstddef>

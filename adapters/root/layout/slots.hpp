@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slots for large messages of ROOT's sockets, in two windows of the receiver's. At offset 0 the slots, which so are
-// huge pages where they are large; at kRootSlotsPageOffset, a page:
+// Slots for large messages of ROOT's sockets, in two windows of the receiver's. The slots are at offset 0, apart from
+// the page, so that large ones can be huge pages. At kRootSlotsPageOffset is a page:
 //
 //   0            64          128         192                 0             bytes
 //   +------------+-----------+-----------+---------------+   +-------------+-------------+
@@ -8,12 +8,15 @@
 //   | slot bytes | of slot 0 | of slot 1 | awaited       |   | W: sender   | W: sender   |
 //   +------------+-----------+-----------+---------------+   +-------------+-------------+
 //
-// The sender takes a slot that is free, fills it, and says in the stream, in the place of a message, that it did. The
-// receiver's program takes the message, and the receiver frees the slot when the program has done with it. A sender
-// that finds no free slot while messages are there that the receiver's program has not taken yet waits for one (a futex
-// on `freed`); where the program keeps all of them it does not. When a message comes that is larger than the slots, the
-// receiver shows larger ones: generation g, kRootSlotsStride * g and kRootSlotsPage * g further on, with its slots
-// numbered from kRootSlots * g on. Once a side has begun to use a generation it uses none before it.
+// 1. The sender marks a free slot as filled, copies the message into it, and sends a RootInSlot in the stream instead
+//    of the message.
+// 2. The receiver's program takes the message. The receiver frees the slot when the program deletes the message.
+// 3. If no slot is free and at least one is filled but not taken, the sender waits for one (a futex on `freed`). If the
+//    program has taken all of them, the sender does not wait and sends through the ring.
+//
+// If a message is larger than the slots, the receiver adds a generation of larger ones. Generation g lies
+// kRootSlotsStride * g and kRootSlotsPage * g further on, and its slots are numbered from kRootSlots * g. A side that
+// has used a generation uses no earlier one.
 #pragma once
 
 #include <atomic>
@@ -42,11 +45,11 @@ struct RootSlotState {
 
 struct RootSlotsPage {
   std::uint64_t version;     // W: receiver, once, before the windows are registered
-  std::uint64_t slot_bytes;  // W: receiver, once; whole pages
+  std::uint64_t slot_bytes;  // W: receiver, once; a multiple of the page size
   std::uint64_t reserved0[6];
   RootSlotState states[kRootSlots];
-  alignas(64) std::atomic<std::uint32_t> freed;  // W: receiver, after it has freed a slot: one more
-  std::atomic<std::uint32_t> awaited;            // W: sender; not 0 while it sleeps, or is about to, on `freed`
+  alignas(64) std::atomic<std::uint32_t> freed;  // W: receiver, adds 1 after it has freed a slot
+  std::atomic<std::uint32_t> awaited;            // W: sender; not 0 while it sleeps on `freed`, or is about to
   std::uint64_t reserved1[7];
 };
 static_assert(std::is_standard_layout_v<RootSlotsPage> && sizeof(RootSlotsPage) <= kRootSlotsPage);
@@ -55,10 +58,10 @@ static_assert(offsetof(RootSlotsPage, states) == 64 && sizeof(RootSlotState) == 
 static_assert(offsetof(RootSlotsPage, freed) == 192 && offsetof(RootSlotsPage, awaited) == 196);
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free && sizeof(std::atomic<std::uint32_t>) == 4);
 
-/// In the stream, where a message has its length: a message is in a slot. The same byte order as a message's length.
+/// In the stream, in the place of a message's length: the message is in a slot. Equal in both byte orders.
 inline constexpr std::uint32_t kRootInSlot = 0xffff'ffff;
 
-/// What stands in the stream instead of the message.
+/// Sent in the stream instead of a message that lies in a slot.
 struct RootInSlot {
   std::uint32_t mark;   // W: sender; kRootInSlot
   std::uint32_t slot;   // W: sender

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker and a server of files in windows (adapters/root/handover) say to each other over one FramedStream.
-// Each message is a RootRecord and, where the kind says so, text behind it. The bytes of the files are not among them:
-// they lie in the server's windows.
+// The messages between a worker and a server of files in windows (adapters/root/handover), over one FramedStream.
+// Each message is a RootRecord; some kinds append a text. The bytes of the files are not part of the messages: they lie
+// in the server's windows.
 //
 //   worker to server                                     server to worker
 //   hello    value: version, id                          welcome  value: the largest file, bytes: a unit,
@@ -13,14 +13,15 @@
 //   listen                                               refuse   reason; the last message
 //   finished                                             farewell; the last message
 //
-// A worker fills one lease at a time, from the first `need` until it leaves it: with a `post` that says so, or with
-// `leave`. What it needs meanwhile is the same lease, larger; one that is smaller than a unit does not grow, and is
-// left for a larger one. Files lie where it likes, each at a whole kRootPlace in the lease's first unit, but not where
-// one lies that is not done. A `need` is answered by a `grant` of at least as much, when there is memory; before that
-// the worker says nothing else.
+// A worker fills one lease at a time. It gets the lease with `need`, and leaves it with `leave` or with a `post` that
+// has kRootLeaves. Another `need` before that asks for more of the same lease. A lease smaller than a unit does not
+// grow: the worker leaves it for a larger one. The worker chooses where its files lie: each begins at a multiple of
+// kRootPlace in the lease's first unit, and overlaps no file that is not done. When there is memory, the server answers
+// `need` with a `grant` of at least as many bytes. Until then the worker sends nothing else.
 //
-// The server tells of files that are done when they are half of those that waited; from `listen` to the next `post`, of
-// each at once. After `recall`, which says that others wait for memory, a worker leaves its lease with its next post.
+// The server reports done files in batches, when they are at least half of the files that waited. From `listen` to the
+// next `post` it reports each at once. `recall` means that others wait for memory: the worker leaves its lease with its
+// next post, or with `leave` if it is writing no file.
 #pragma once
 
 #include <bit>
@@ -33,11 +34,11 @@ namespace wherry::layout {
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
 
 inline constexpr std::uint64_t kRootVersion = 0x0005'544f'4f52;  ///< "ROOT" as bytes, then the version
-// Limits: a receiver lets a peer go that passes one.
+// Limits in bytes: a receiver ends the connection to a peer that exceeds one.
 inline constexpr std::size_t kRootMaxName = 4095;
 inline constexpr std::size_t kRootMaxReason = 4095;
 inline constexpr std::size_t kRootMaxOutput = 4095;
-/// Where files may begin: at multiples of it.
+/// Files begin at multiples of this.
 inline constexpr std::size_t kRootPlace = 4096;
 
 enum class RootKind : std::uint32_t {
@@ -56,12 +57,12 @@ enum class RootKind : std::uint32_t {
 };
 
 // Flags of hello.
-inline constexpr std::uint32_t kRootReturns = 1;  ///< when this server dies, it will look for another
+inline constexpr std::uint32_t kRootReturns = 1;  ///< if this server dies, the worker looks for another
 // Flags of post.
-inline constexpr std::uint32_t kRootAgain = 1;   ///< it was posted to a server before this one
+inline constexpr std::uint32_t kRootAgain = 1;   ///< the file was posted to a previous server
 inline constexpr std::uint32_t kRootLeaves = 2;  ///< the worker begins no other file in this lease
 // Flags of grant.
-inline constexpr std::uint32_t kRootKeeps = 1;  ///< the worker need not leave it when it has no file to write
+inline constexpr std::uint32_t kRootKeeps = 1;  ///< the worker may keep the lease while it has no file to write
 
 /// One size for every kind; a field that the kind does not use is 0. W: the sender of the kind, every field.
 struct RootRecord {

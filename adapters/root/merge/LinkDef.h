@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What PyROOT and ROOT's prompt know of this library.
+// The classes that PyROOT and ROOT's prompt can use.
 #ifdef __CLING__
 #pragma link C++ class TScifMerger;
 #pragma link C++ class TScifMerger::Options;

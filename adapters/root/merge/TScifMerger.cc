@@ -101,7 +101,7 @@ class TScifMerger::Impl {
 
   void open_output() {
     output_.reset();
-    known_ = {};  // of files that may not be in the output now
+    known_ = {};  // its shapes may come from files that are not in the output
     const wherry::merge::MergedFileOptions settings{options_.compression, options_.durable, options_.compact,
                                                     options_.shapes};
     output_ = std::make_unique<wherry::merge::MergedFile>(path_, settings);
@@ -127,7 +127,7 @@ class TScifMerger::Impl {
     for (const std::string& line : output_->take_warnings()) warning += (warning.empty() ? "" : "\n") + line;
   }
 
-  /// After a batch in which one cannot be merged: each input as a batch of its own.
+  /// Merges an input as its own batch. Used after a batch in which one input could not be merged.
   void append_again(Input& input) {
     if (input.duplicate || !input.problem.empty()) return;
     input.source.reset();
@@ -197,7 +197,7 @@ class TScifMerger::Impl {
   std::unique_ptr<wherry::merge::MergedFile> output_;
 };
 
-// Not in the header: PyROOT makes a function of all members of an aggregate, at which cling fails aloud.
+// Not in the header: for an aggregate PyROOT generates a function of all members, at which cling fails with messages.
 TScifMerger::Options::Options() = default;
 
 TScifMerger::TScifMerger(const std::string& output) : TScifMerger(output, Options()) {}

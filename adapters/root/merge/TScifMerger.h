@@ -1,17 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merges ROOT files that lie in memory into one ROOT file on disk. From C++ and from PyROOT.
+// Merges ROOT files in memory into one ROOT file on disk. For C++ and PyROOT.
 //
 //   TScifMerger merger("out.root");
-//   merger.Add("worker 7", 1, data, bytes);   // is read in place: it must stay until it is released
+//   merger.Add("worker 7", 1, data, bytes);   // read in place: the bytes must stay valid until they are released
 //   merger.Merge();                           // one batch: everything added since the last
 //   merger.Close();
 //
-// Trees are appended basket by basket as they are, histograms and whatever else has Merge are added up, directories are
-// followed, RNTuples are merged by ROOT, and what cannot be merged is kept, equal ones once. The output is open all the
-// time. It is a valid ROOT file that ends with the last batch at every moment, also if this process is killed: beside
-// it lies a journal, which a new TScifMerger for the same output goes on from and which Close removes.
+// How objects are merged:
+//   - Trees are appended; their baskets are copied as they are.
+//   - Histograms, and all other objects with a Merge function, are added up.
+//   - Directories are merged recursively. RNTuples are merged by ROOT.
+//   - Objects that cannot be merged are kept; equal ones are kept once.
 //
-// (rootcling takes no header that says #pragma once whole into a dictionary.)
+// The output is a valid ROOT file at every moment, also if this process is killed: it ends with the last batch. A
+// journal beside it lets a new TScifMerger for the same output continue. Close removes the journal.
+//
+// (Include guards, because rootcling does not embed a header with #pragma once in a dictionary.)
 #ifndef WHERRY_TSCIFMERGER_H
 #define WHERRY_TSCIFMERGER_H
 
@@ -26,81 +30,89 @@ namespace wherry::merge {
 class Shapes;
 }
 
-/// Threads: one at a time. Nothing throws; where a call says no, Error says why.
+/// Threads: one at a time. Errors: nothing throws; after a call has returned false, Error() has the reason.
 class TScifMerger {
  public:
   struct Options {
     Options();
-    /// ROOT's number of algorithm and level; -1 leaves baskets as they are and takes the rest from the first file.
+    /// ROOT's number of algorithm and level, for everything. -1: baskets are copied as they are, and the rest uses the
+    /// compression of the first file.
     int compression = -1;
-    /// Threads that read the files of a batch; one writes. With more than one, the constructor calls
+    /// Threads that read the files of a batch; one thread writes. With more than one, the constructor calls
     /// ROOT::EnableThreadSafety().
     unsigned threads = 1;
-    /// Whether a batch survives a power failure, and not only the end of this process.
+    /// Whether a batch also survives a power failure, not only the end of this process.
     bool durable = false;
-    /// Whether the output is written anew, without holes, after each batch that leaves more than 4 % of it empty. At
-    /// the end it always is.
+    /// Whether to rewrite the output, without holes, after each batch that leaves more than 4 % of it empty. At the end
+    /// such an output is always rewritten.
     bool compact = false;
-    /// Whether the structure of each file is checked before ROOT sees it.
+    /// Whether to check the structure of each file before ROOT reads it.
     bool check = true;
-    /// How many files, of those that come first, are read in a process forked for each before, so that one that kills
-    /// ROOT is refused. Costs some milliseconds a file. No other thread may be in ROOT meanwhile.
+    /// The first `trials` files are each read in a forked process first, so that a file that kills ROOT is refused.
+    /// Costs a few milliseconds per file. No other thread may be in ROOT meanwhile.
     std::uint64_t trials = 0;
-    /// Called before ROOT reads or merges a worker's file; what it returns is let go of afterwards. With several
-    /// threads also by them.
+    /// Called before ROOT reads or merges a worker's file. The returned object is released afterwards. If `threads` is
+    /// more than 1, it is also called by the reading threads.
     std::function<std::shared_ptr<void>(const std::string& worker)> watch;
-    /// Mergers that have the same accept only files that fit to those of all of them, and their outputs can be joined.
+    /// Mergers that share this accept only files that fit the files of all of them, so that their outputs can be
+    /// joined. Null: not shared.
     std::shared_ptr<wherry::merge::Shapes> shapes;
   };
   static std::shared_ptr<wherry::merge::Shapes> MakeShapes();
 
   struct Counts {
-    std::uint64_t files = 0;  ///< that are in the output, with those of an interrupted process
-    std::uint64_t bytes = 0;  ///< of them
+    std::uint64_t files = 0;  ///< files merged by this object
+    std::uint64_t bytes = 0;  ///< bytes of these files
     std::uint64_t batches = 0;
     std::uint64_t refused = 0;
-    std::uint64_t duplicates = 0;  ///< that were in the output already
-    std::uint64_t known = 0;       ///< of the files: those like one before, which ROOT need not read
+    std::uint64_t duplicates = 0;  ///< files that were already in the output
+    std::uint64_t known = 0;       ///< merged files so similar to an earlier one that ROOT did not have to read them
   };
-  /// Called once for each file, during Merge: an empty text when the file is safely in the output or was there already,
-  /// else why it is not. From then on its bytes are not read any more.
+  /// Called once for each file, during Merge. `problem` is empty if the file is in the output, now or already before;
+  /// else it has the reason. After the call the file's bytes are not read any more.
   using Release = std::function<void(const std::string& problem)>;
 
-  /// Goes on with an output that a killed process left, else begins a new one; an older file of that name is replaced.
+  /// Continues an output that a killed process left behind; else begins a new one, which replaces an older file of that
+  /// name. Check IsOpen().
   explicit TScifMerger(const std::string& output);
   TScifMerger(const std::string& output, const Options& options);
   TScifMerger(const TScifMerger&) = delete;
   TScifMerger& operator=(const TScifMerger&) = delete;
-  /// Without Close the output stays as after the last batch, and its journal beside it.
+  /// Does not close: the output stays as it was after the last batch, with its journal.
   ~TScifMerger();
 
-  /// Files of one worker have rising numbers. Those up to the last in the output are released and not merged again.
+  /// Adds a file to the next batch. The files of one worker must have increasing sequence numbers. Files up to the last
+  /// one in the output are released and not merged again.
   void Add(const std::string& worker, std::uint64_t sequence, const void* data, std::size_t bytes,
            Release release = {});
-  /// Whether this file is in the output, of this process or of one that was killed.
+  /// Returns whether this file is in the output, whichever process merged it.
   bool Has(const std::string& worker, std::uint64_t sequence) const;
-  /// Nothing more comes from this worker, until which some of what it has written is kept for itself. To be called when
-  /// nothing of it waits.
+  /// Tells that no more files come from this worker. Until then the merger keeps, separately, the objects that the
+  /// worker may replace. Call it when no file of the worker is pending.
   void Finish(const std::string& worker);
-  /// How many wait for Merge.
+  /// Returns the number of files that wait for Merge.
   std::size_t Pending() const;
-  /// False if the output cannot be written any more; nothing of the batch is in it then.
+  /// Merges all pending files as one batch. False if the output can no longer be written; then it contains no file of
+  /// the batch.
   bool Merge();
-  /// Merges what waits, and appends another output, of which the merger is gone without Close: baskets as they are, in
-  /// one batch that Has all files of it, and removes it. No worker may have files in both. False if that failed, as
-  /// also where histograms do not add up: what is not in this output stays in the other, which can be joined again.
-  /// `whole`: whether every worker had finished; recorded, for the process that completes an interrupted end.
+  /// Merges the pending files, appends another output in one batch, and removes that output. Its merger must have been
+  /// destroyed without Close, and no worker may have files in both outputs. Afterwards Has() is true for all its files.
+  /// False if that failed, for example because histograms have different axes. Files that are not in this output then
+  /// stay in the other, which can be joined again.
+  /// @param whole  whether every worker had finished; recorded for a process that completes an interrupted end
   bool Join(const std::string& output, bool whole = true);
-  /// Merges what waits, and completes the output; `whole` as for Join. False if that failed.
+  /// Merges the pending files and completes the output; `whole` as for Join. False if that failed.
   bool Close(bool whole = true);
 
-  /// False after an error of the output; every call does nothing then.
+  /// Returns false after an error of the output and after Close.
   bool IsOpen() const;
+  /// Returns the reason for the first failure; empty if there was none.
   const std::string& Error() const;
-  /// What ROOT said of files that are in the output all the same, since the last Merge began: a line each. So it says
-  /// what could not be added up, as histograms of other axes.
+  /// Returns warnings about files that were merged, since the last Merge began, one per line. Includes objects that
+  /// could not be added up, such as histograms with different axes.
   const std::string& Warning() const;
-  /// The paths of objects that could not be added up, as histograms of other axes: the output has part of them.
+  /// Returns the paths of objects that could not be added up, such as histograms with different axes. The output
+  /// contains only a part of them.
   std::vector<std::string> NotAdded() const;
   const Counts& GetCounts() const;
 

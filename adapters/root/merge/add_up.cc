@@ -21,8 +21,9 @@ bool merge(TClass& type, TObject& sum, TList& list, TDirectory* directory) {
 
 }  // namespace
 
-// Histograms at once, which is faster; for other classes, as lists, it matters what is added to what. One that does not
-// fit keeps none of the others out; what a merge of several has added when it fails is not known.
+// Adds histograms all at once, which is faster. Adds objects of other classes, such as lists, one by one, because the
+// order matters. If adding at once fails, it is unknown what was added. So `sum` is restored, and the histograms are
+// added one by one: one that does not fit keeps none of the others out.
 bool add_up(TClass& type, std::unique_ptr<TObject>& sum, const std::vector<TObject*>& inputs, TDirectory* directory) {
   if (type.InheritsFrom("TH1") && inputs.size() > 1) {
     TList list;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Adds up objects of classes that have a Merge function, such as histograms.
 #pragma once
 
 #include <TObject.h>
@@ -10,9 +11,9 @@ class TDirectory;
 
 namespace wherry::merge {
 
-/// Adds the inputs to an object of a class that has Merge. False if not all of them could be added; the others are.
+/// Adds the inputs to `sum`, whose class has Merge. False if some could not be added; the others are added.
 bool add_up(TClass& type, std::unique_ptr<TObject>& sum, const std::vector<TObject*>& inputs, TDirectory* directory);
-/// A copy that belongs to no directory. Throws std::runtime_error.
+/// Returns a copy that belongs to no directory. Throws std::runtime_error.
 std::unique_ptr<TObject> copy_of(const TObject& object);
 
 }  // namespace wherry::merge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a merged file: what commits left behind goes, and what only a complete file can have comes.
+// MergedFile: completes the output. Removes the state and the holes that commits have left, and builds the indices.
 #include <unistd.h>
 #include <exception>
 #include <stdexcept>
@@ -14,7 +14,7 @@
 namespace wherry::merge {
 
 namespace {
-// An output is written anew if more than one part in so many is holes; hadd's have some, too.
+// An output is rewritten if more than 1/25 of it is holes. Files of hadd also have some.
 constexpr Long64_t kMostHoles = 25;
 }  // namespace
 
@@ -22,8 +22,8 @@ void MergedFile::note_end(bool whole) {
   if (!sequences_.contains(kEnding)) appended_[kEnding] = whole ? kEndingWhole : kEndingIncomplete;
 }
 
-// The first commit leaves out what more files would need, and with it comes the note that there are none: what is
-// written anew behind it takes its time.
+// The first commit removes the state that further files would need, and contains the note that there are none. It comes
+// before the output is rewritten, because that may take long.
 void MergedFile::close(bool whole) {
   if (!file_) open_new(options_.compression >= 0 ? options_.compression : 1);
   note_end(whole);
@@ -59,7 +59,8 @@ void MergedFile::forget() {
 
 bool MergedFile::has_too_many_holes() const { return file_->holes() * kMostHoles > file_->end(); }
 
-/// False if there is no copy, as on a disk without room for both: the output is as it was.
+/// Rewrites the output without holes. False if that failed, for example because the disk has no space for a copy; the
+/// output is then unchanged.
 bool MergedFile::write_anew() {
   MergedFileOptions options = options_;
   options.shapes = nullptr;
@@ -72,7 +73,7 @@ bool MergedFile::write_anew() {
   }
   const DirectoryLock lock(path_);
   const bool named = copy.file_ && copy.file_->has_its_name();
-  if (wrong.empty() && !named) wrong = "another output has taken the name of its copy, " + Journal::hidden(path_);
+  if (wrong.empty() && !named) wrong = "another output uses the name of its copy, " + Journal::hidden(path_);
   if (wrong.empty()) {
     journal_->replace_output(static_cast<std::uint64_t>(copy.file_->end()));
     return true;

@@ -11,7 +11,7 @@ namespace wherry::merge {
 
 namespace {
 
-/// The files that a chain names. What else is stored of it is not the same in equal ones.
+/// Returns the files that a chain names. Its other stored members differ even between equal chains.
 std::string files_of(const TChain& chain) {
   std::string files;
   for (const TObject* file : *chain.GetListOfFiles()) {

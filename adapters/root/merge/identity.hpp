@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Recognizes equal objects that cannot be merged.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@ class TClass;
 
 namespace wherry::merge {
 
-/// All that an object is, in one string: equal objects that cannot be merged are kept once.
+/// Returns a string that is equal for equal objects: path, class and content. Of equal objects the output keeps one.
 std::string identity_of(const std::string& path, TClass& type, void* object);
 
 }  // namespace wherry::merge

@@ -19,7 +19,8 @@ namespace {
 
 [[noreturn]] void fail(const std::string& path) { throw std::system_error(errno, std::system_category(), path); }
 
-/// A commit has the files of all workers of `of` or of none.
+/// Returns whether `output` already contains the files of `of`. Throws if it contains only some of them: a join adds
+/// all of them with one commit.
 bool holds(const MergedFile& output, const Sequences& of, const std::string& from) {
   std::size_t held = 0;
   for (const auto& [worker, last] : of) {
@@ -30,7 +31,7 @@ bool holds(const MergedFile& output, const Sequences& of, const std::string& fro
       throw std::runtime_error(from + ": a worker has files in both outputs");
     }
   }
-  if (held > 0 && held < of.size()) throw std::runtime_error(from + ": is in the other output in part");
+  if (held > 0 && held < of.size()) throw std::runtime_error(from + ": only part of it is in the other output");
   return held == of.size();
 }
 
@@ -48,7 +49,7 @@ void append(MergedFile& to, const std::string& from, const Sequences& sequences,
   to.commit(MergedFile::AddUp::all);
 }
 
-// The journal last: a file without one would not be known as an output.
+// Removes the journal last: a shard without a journal would not be recognized as one.
 void remove(const std::string& output) {
   const std::string journal = Journal::path_of(output);
   for (const std::string& path : {output, Journal::hidden(output), journal + ".new", journal}) {

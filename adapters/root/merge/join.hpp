@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Appends an output to another, whole: its shards become one (shard_names.hpp).
+// Appends one output to another. So the shards of an output become one file (shard_names.hpp).
 #pragma once
 
 #include <string>
@@ -8,11 +8,12 @@ namespace wherry::merge {
 
 class MergedFile;
 
-/// `from` is an output that was not closed and that no merger has open, of workers that `to` has no files of. It
-/// becomes part of `to` with one commit, and is removed with its journal. If that is the first, `whole` is noted for a
-/// process that has to go on with the end: whether all workers had finished. It is in `to` already if a process was
-/// killed between the two. Errors are thrown (std::exception): `to` is of no use then, and what `from` holds stays
-/// where it is.
+/// Appends `from` to `to` with one commit, then removes `from` and its journal.
+/// @param from   an output that was not closed and that no merger has open; `to` has no files of its workers. If a
+///               process was killed before it removed `from`, it is only removed now.
+/// @param whole  whether all workers had finished. Recorded in the journal at the first join, for a process that
+///               continues an interrupted end.
+/// Throws std::exception. Then `to` must not be used any more, and `from` is unchanged.
 void join(MergedFile& to, const std::string& from, bool whole);
 
 }  // namespace wherry::merge

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of an output say of their classes becomes what the output says.
+// MergedFile: collects the descriptions of classes from the files, for the output.
 #include <cstddef>
 #include <stdexcept>
 #include <string>
@@ -10,7 +10,8 @@ namespace wherry::merge {
 
 namespace {
 
-// Workers of one program write the same one, or a few. More are copied each time.
+// Streamer info records that are remembered. Workers of one program write the same record, or a few. Others are parsed
+// each time.
 constexpr std::size_t kMostStreamerInfos = 64;
 
 std::string record_of(const Source& source) {
@@ -33,7 +34,7 @@ void MergedFile::take_classes(Source& source) {
   if (streamer_infos_.size() < kMostStreamerInfos) streamer_infos_.emplace(record, misread_);
 }
 
-// Baskets are copied without regard to that.
+// Throws if this process would misread the file's objects. Not needed for baskets that are copied as they are.
 void MergedFile::require_readable_objects() const {
   if (misread_.empty()) return;
   throw std::runtime_error("class " + misread_ + " has other members in another output of this process, and this file" +

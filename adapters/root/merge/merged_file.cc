@@ -49,7 +49,7 @@ std::string joined(const std::vector<std::string>& paths) {
   return text;
 }
 
-/// Deletes what a newer object of this name has replaced.
+/// Deletes the objects of this name that a newer one has replaced.
 void delete_older_cycles(TDirectory& directory, const char* name) {
   std::vector<TKey*> older;
   for (TObject* object : *directory.GetListOfKeys()) {
@@ -85,8 +85,8 @@ void MergedFile::open_existing() {
                                        options_.durable);
 }
 
-// The older file goes before the journal comes: a journal is never found beside a file that it does not belong to. One
-// that has come since this was made is another process's.
+// Removes an older file before it creates the journal, so that a journal never lies beside a file to which it does not
+// belong. A journal that was created after this object belongs to another process.
 void MergedFile::open_new(int compression) {
   const DirectoryLock lock(path_);
   if (!copy_ && Journal::recover(path_)) throw std::runtime_error(path_ + " was begun by another process meanwhile");
@@ -117,7 +117,7 @@ MergedFile::Tree* MergedFile::known_tree(const Place& place) {
 
 MergedFile::Tree* MergedFile::keep(const Place& place, TTree& tree) {
   const Tree entry{&tree, directories_->find(place.directory), place.name, tree.GetAutoSave(), false};
-  // It would write the tree's header, and its directory's, when it likes.
+  // With auto save, the tree would write its header, and that of its directory, between commits.
   tree.SetAutoSave(0);
   return &trees_.emplace(place.path(), entry).first->second;
 }
@@ -128,7 +128,7 @@ Way MergedFile::way_of(Source& source, TTree& from, TTree& to, std::string* reas
   return way == Way::baskets && recompress ? Way::entries : way;
 }
 
-// For an output that is gone on with. If another output knows a shape differently, joining the two finds it.
+// Tells the shared shapes what an existing output contains. If another output has a different shape, the join fails.
 void MergedFile::tell_shapes() {
   if (!options_.shapes) return;
   for (const auto& [path, kind] : kinds_) {
@@ -171,7 +171,7 @@ std::string MergedFile::difference(Source& source) {
   for (SourceTree& from : source.trees) {
     Tree* to = known_tree(from.place);
     if (to == nullptr) continue;
-    // A tree that has been appended before has the same branches still.
+    // A tree that was compared before (KnownShape) still has the same branches.
     if (from.way == Way::none) from.way = way_of(source, *from.tree, *to->tree, &reason);
     if (from.way == Way::none) return reason;
   }
@@ -213,7 +213,7 @@ void MergedFile::append(Source& source, const Sequences& last) {
   for (const auto& [worker, sequence] : last) appended_[worker] = sequence;
 }
 
-/// False if something could not be read.
+/// Appends all objects of a file. False if a tree could not be read to its end.
 bool MergedFile::append_all(Source& source, const std::string& worker) {
   take_classes(source);
   bool complete = true;
@@ -255,8 +255,8 @@ MergedFile::Tree* MergedFile::tree_for(Source& source, SourceTree& from) {
   return to;
 }
 
-// One that is not begun anew with each file has the entries that it had before, and perhaps more. So has the first file
-// of one that is begun anew from then on.
+// A tree that is not reset after each file contains its previous entries, and perhaps more: only the new ones are
+// appended. That also applies to the first file after which the worker resets the tree.
 bool MergedFile::append_tree(Source& source, SourceTree& from, const std::string& worker) {
   const std::string path = from.place.path();
   const bool whole = source.whole.contains(path);
@@ -264,8 +264,8 @@ bool MergedFile::append_tree(Source& source, SourceTree& from, const std::string
   const Long64_t entries = from.tree->GetEntries();
   if (entries < before) {
     throw std::runtime_error("tree " + path +
-                             " has fewer entries than when it was written before; what of a tree that" +
-                             " is not attached to its file is gone cannot be taken out of the output");
+                             " has fewer entries than when it was written before; entries that were removed from a" +
+                             " tree that is not attached to its file cannot be removed from the output");
   }
   if (whole) sums_->parts().set_entries(worker, path, entries);
   if (!whole && before > 0) sums_->parts().drop_entries(worker, path);
@@ -286,7 +286,7 @@ void MergedFile::append_key(SourceKey& from) {
   }
   if (kept_.insert(identity_of(from.place.path(), *type, object)).second) {
     TDirectory* directory = directories_->find(from.place.directory);
-    // A key has the title of its object, if that has one.
+    // WriteTObject gives the key the title of the object.
     auto* const named =
         static_cast<TObject*>(type->IsTObject() ? type->DynamicCast(TObject::Class(), object) : nullptr);
     if (named != nullptr) {
@@ -299,7 +299,7 @@ void MergedFile::append_key(SourceKey& from) {
   type->Destructor(object);
 }
 
-// Reads what an output that is gone on with has.
+// Reads what an existing output contains, to continue it.
 void MergedFile::remember(TDirectory& directory, const std::string& path) {
   for (TObject* entry : *directory.GetListOfKeys()) {
     auto* key = static_cast<TKey*>(entry);
@@ -323,7 +323,7 @@ void MergedFile::remember(TDirectory& directory, const std::string& path) {
   }
 }
 
-// ROOT's function wants the key, the output and the inputs, and appends to what the output has under that name.
+// ROOT's merge function takes the key, the output and the inputs. It appends to the RNTuple of that name in the output.
 void MergedFile::merge_ntuples(const RootErrors& errors) {
   for (auto& [name, ntuple] : ntuples_) {
     TClass* type = TClass::GetClass(ntuple.key->GetClassName());
@@ -343,8 +343,8 @@ void MergedFile::merge_ntuples(const RootErrors& errors) {
   ntuples_.clear();
 }
 
-// A tree's header names all its baskets. Written with each batch, and replaced by the next, it is not worth compressing
-// before the last.
+// Writes the headers of the trees. A header refers to all baskets of its tree. It is written with each batch and
+// replaced by the next, so compressing it does not pay before the last one.
 void MergedFile::write_trees() {
   const int compression = file_->GetCompressionSettings();
   if (!closing_ && !options_.compact) file_->SetCompressionSettings(0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The output: files are appended to it one by one, and become part of it together, with a commit.
+// The output of a merge. Files are appended one by one, and become part of the output together, with a commit.
 #pragma once
 
 #include <cstddef>
@@ -27,66 +27,67 @@ namespace wherry::merge {
 class Shapes;
 
 struct MergedFileOptions {
-  int compression = -1;  ///< ROOT's number; -1: baskets stay as they are, the rest is as in the first file
-  bool durable = false;  ///< a commit survives a power failure, too
-  bool compact = false;  ///< the output is written anew after each commit that leaves it more holes than it may have
-  std::shared_ptr<Shapes> shapes = {};  ///< if not null: shared with outputs that this one will be joined with
+  int compression = -1;  ///< ROOT's number; -1: baskets are copied as they are, the rest is as in the first file
+  bool durable = false;  ///< a commit also survives a power failure
+  bool compact = false;  ///< rewrite the output after each commit that leaves too many holes in it
+  std::shared_ptr<Shapes> shapes = {};  ///< if not null: shared with the outputs that this one will be joined with
 };
 
-/// ROOT does not merge what is in one of the files that were appended since the last commit: the last one, or any with
-/// an RNTuple, for there it cannot say which. The output is as it was at that commit, once it is opened again.
+/// ROOT failed to merge one of the files that were appended since the last commit. That is the last one, or, if it
+/// failed at an RNTuple, any file with that RNTuple: ROOT does not tell which. To continue, open the output again,
+/// which restores the last commit.
 struct FileRefused : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Errors of the output are thrown (std::exception), and it is of no use afterwards. One thread.
+/// One thread. Throws std::exception on an error of the output, which must not be used afterwards.
 class MergedFile {
  public:
-  /// Opens an output that was not closed, at its last commit; else nothing until the first file is there.
+  /// Opens an output that was not closed, at its last commit. Else the first file that is appended begins a new one.
   MergedFile(std::string path, MergedFileOptions options);
   MergedFile(const MergedFile&) = delete;
   MergedFile& operator=(const MergedFile&) = delete;
   ~MergedFile();
 
-  /// The last files that are in it.
+  /// Returns the last file of each worker in the output.
   [[nodiscard]] const Sequences& sequences() const { return sequences_; }
-  /// Empty if the source can be appended to what is there, else why not.
+  /// Returns why the source cannot be appended to the output; empty if it can.
   std::string objection(Source& source);
-  /// Opens a new output as the first file that is appended does, if it is not open.
+  /// Opens a new output, with the compression of `first` unless the options set one. Does nothing if it is open.
   void begin(const Source& first);
-  /// The source must stay until the commit. `last`: which files of which workers it is, or all that it consists of.
-  /// Throws FileRefused, too.
+  /// Appends a file. The source must exist until the commit. Also throws FileRefused.
+  /// @param last  the worker and sequence number of the file; if the source is an output, those that it consists of
   void append(Source& source, const Sequences& last);
-  /// Goes into the journal with the next commit, if it is not there: the end has begun (shard_names.hpp). The output
+  /// Adds the note that the end has begun (shard_names.hpp) to the next commit, unless the journal has it. The output
   /// must be open. `whole`: whether all workers had finished.
   void note_end(bool whole);
-  /// What a commit needs: that all can be added up, or only some (histograms of other axes cannot).
+  /// What a commit requires: that all objects can be added up, or only some. Histograms with different axes cannot.
   enum class AddUp : std::uint8_t { some, all };
-  /// Makes everything appended since the last commit part of the output. What could not be added up is noted, or
-  /// thrown, and nothing changed, if all must be. Throws FileRefused, too.
+  /// Makes everything appended since the last commit part of the output. If an object could not be added up: with
+  /// `some`, not_added() gets its path; with `all`, throws, and the output is not changed. Also throws FileRefused.
   void commit(AddUp add_up = AddUp::some);
-  /// Returns ROOT's messages since the last call, about what was merged all the same.
+  /// Returns the warnings since the last call, about objects that were merged nevertheless or only in part.
   Messages take_warnings() { return std::exchange(warnings_, {}); }
-  /// The paths of all that could not be added up.
+  /// Returns the paths of the objects that could not be added up.
   [[nodiscard]] const std::set<std::string>& not_added() const { return not_added_; }
-  /// Nothing more comes from this worker: what it has written whole it will not replace.
+  /// Tells that no more files come from this worker: it will not replace the objects that it has written.
   void finish(const std::string& worker) {
     if (sums_) sums_->parts().finish(worker);
   }
-  /// Nothing more will come: the output is an ordinary ROOT file, as small as if all of it had been written at once.
-  /// `whole` is noted for a process that has to go on with the end.
+  /// Completes the output: an ordinary ROOT file, about as small as if all of it had been written at once. `whole` is
+  /// recorded for a process that continues an interrupted end.
   void close(bool whole);
 
  private:
-  /// An output that is written anew: it has no journal, and keeps its hidden name.
+  /// Marks the copy of an output that is rewritten: it has no journal, and keeps its hidden name.
   enum class Copy : std::uint8_t { hidden };
   MergedFile(std::string path, MergedFileOptions options, Copy copy);
 
   struct Tree {
-    TTree* tree = nullptr;  // belongs to its directory
+    TTree* tree = nullptr;  // owned by its directory
     TDirectory* directory = nullptr;
     std::string name;        // of its key
-    Long64_t auto_save = 0;  // what the file says; here a tree is never saved but by a commit
+    Long64_t auto_save = 0;  // the setting in the file; in memory it is 0, because only commits write trees
     bool changed = false;
   };
   struct NTuple {
@@ -127,20 +128,20 @@ class MergedFile {
   std::unique_ptr<Sums> sums_;
   std::unique_ptr<Journal> journal_;
   Sequences sequences_;
-  Sequences appended_;  // since the last commit
+  Sequences appended_;  // files since the last commit
   const bool copy_ = false;
   bool closing_ = false;
   std::map<std::string, Tree> trees_;
   std::map<std::string, NTuple> ntuples_;
-  std::map<std::string, Kind> kinds_;  // by path, of all that is there or appended
+  std::map<std::string, Kind> kinds_;  // by path, of everything in the output or appended
   std::map<std::string, std::string> ntuple_fields_;
-  std::set<std::string> kept_;  // of what cannot be merged: what is there already
-  // Records, and which class of each is misread; the output has their contents.
+  std::set<std::string> kept_;  // identities of the objects in the output that cannot be merged
+  // Streamer info records whose classes the output has -> the class that this process misreads; empty: none.
   std::map<std::string, std::string> streamer_infos_;
-  std::string misread_;  // a class of the file being appended, which the process knows with other members
+  std::string misread_;  // a class of the file being appended that this process knows with other members; empty: none
   Messages warnings_;
   std::set<std::string> not_added_;
-  bool agreed_ = false;  // to shapes that are not committed
+  bool agreed_ = false;  // this output has agreed to shapes that are not committed yet
 };
 
 }  // namespace wherry::merge

@@ -75,8 +75,8 @@ std::vector<TDirectory*> OutputDirectories::take_changed() {
   return {changed.begin(), changed.end()};
 }
 
-// What is written anew gets a key behind all others. Those of one name stay together, the newest first. What has no
-// place comes last: ROOT's own, which is in no file's order.
+// Restores the order of keys, because an object that is written again gets a key after all others. Keys of one name
+// stay together, the newest first. Keys without a place come last: they are ROOT's own, and are in no file's order.
 void OutputDirectories::sort_keys(TDirectory& directory) {
   const std::string path = paths_.at(&directory) + "/";
   std::vector<std::pair<std::size_t, TObject*>> keys;

@@ -17,29 +17,31 @@ class TObject;
 
 namespace wherry::merge {
 
-/// Frees the place of its object, too. Null does nothing.
+/// Deletes a key and frees the space of its object in the file. Does nothing for null.
 void delete_key(TKey* key);
 
-/// A path has a / before each name, and is "" for the top directory. One thread.
+/// Finds and creates directories of an output. A path has a / before each name; that of the top directory is "". One
+/// thread.
 class OutputDirectories {
  public:
   /// @param top  a file that stays open longer than this exists
   explicit OutputDirectories(TDirectory& top);
 
-  /// Null if there is none.
+  /// Returns the directory, or null if it does not exist.
   TDirectory* find(const std::string& path);
-  /// A directory that is new has this title. Its parent exists. Null if ROOT cannot make it.
+  /// Returns the directory; creates it with this title if it does not exist. Its parent must exist. Null if ROOT cannot
+  /// create it.
   TDirectory* make(const std::string& path, const char* title);
-  /// Removes a directory that has no directories in it, if it is there.
+  /// Removes a directory that contains no directories. Does nothing if it does not exist.
   void remove(const std::string& path);
-  /// The newest object of this name, read: the caller's. Null if there is none.
+  /// Reads the newest object of this name, which the caller owns. Null if there is none, or if it is a directory.
   TObject* read(const Place& place);
 
-  /// Keys come in the order in which their paths were first given to this, behind those that were there.
+  /// Defines the order of keys: the order in which their paths were first passed here, after those that existed before.
   void put_in_order(const std::string& path) { order_.try_emplace(path, order_.size()); }
-  /// Something was written into it.
+  /// Marks a directory as changed. To be called when something was written into it.
   void change(TDirectory* directory) { changed_.insert(directory); }
-  /// All that have changed since the last call, their keys in order.
+  /// Returns the directories that have changed since the last call, after sorting their keys.
   std::vector<TDirectory*> take_changed();
 
  private:

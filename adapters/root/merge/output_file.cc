@@ -27,17 +27,19 @@
 namespace wherry::merge {
 
 namespace {
-// Baskets of wide trees have a few hundred bytes: a system call for each would cost more than the copy.
+// Small writes are buffered: baskets of wide trees have a few hundred bytes, and a system call for each would cost more
+// than the copy.
 constexpr std::size_t kBuffer = std::size_t{256} << 10;
-constexpr std::size_t kDirect = std::size_t{64} << 10;
+constexpr std::size_t kDirect = std::size_t{64} << 10;  // writes of at least this many bytes are not buffered
 constexpr std::size_t kPage = 4096;
-// The room for commits, in units of what one writes: for its own bytes, the last one's, and some to spare.
+// Space reserved for commits, as a multiple of what one commit writes: its own bytes, those of the last one, and a
+// reserve.
 constexpr Long64_t kRoomForCommits = 4;
-constexpr Long64_t kGap = 4;  // no more than its length, which is written: the file ends there
-// By what ROOT moves the end of what it may write to, in files that large.
+constexpr Long64_t kGap = 4;  // bytes of the gap after that space: only its length is written, as the file ends there
+// ROOT extends the writable range of a large file in steps of this many bytes.
 constexpr Long64_t kBeyondLarge = 1000000000;
 
-/// By which classes with a dictionary convert what older ones have written.
+/// Adds the rules by which classes with a dictionary convert objects of older versions.
 void add_rules(const TList& infos, TList& rules) {
   std::set<TClass*> seen;
   for (TObject* object : infos) {
@@ -61,7 +63,7 @@ OutputFile::OutputFile(const std::string& path, int compression)
 OutputFile::OutputFile(const std::string& path, const std::string& shown_as, const char* mode, int compression)
     : TFile(shown_as.c_str(), mode, "", compression), path_(path) {
   if (IsZombie() || !IsWritable()) throw std::runtime_error("cannot open " + path + " for writing");
-  // Another thread may have told ROOT not to, for a moment that is over by now.
+  // Reads the streamer infos here, because another thread may have switched that off while TFile's constructor ran.
   if (fSeekInfo > 0) {
     ReadStreamerInfo();
     classes_.add(ClassList::read(*this));
@@ -72,11 +74,11 @@ OutputFile::OutputFile(const std::string& path, const std::string& shown_as, con
   position_ = ::lseek(fD, 0, SEEK_CUR);
   buffer_.reserve(kBuffer);
   ready_ = true;
-  // A tree beyond ROOT's limit must not open a file of its own choice.
+  // Keeps a tree larger than ROOT's limit from continuing in a new file.
   SetBit(TFile::kCancelTTreeChangeRequest);
 }
 
-// The first record has it, twice.
+// Replaces the name in the first record, which contains it twice.
 void OutputFile::write_name() {
   const std::string before = GetName();
   std::string page(kPage, '\0');
@@ -92,7 +94,7 @@ void OutputFile::publish() {
   write_name();
   if (std::rename(GetName(), path_.c_str()) != 0) throw std::system_error(errno, std::system_category(), path_);
   SetName(path_.c_str());
-  // The merger of RNTuples opens the output by it, to read what is there.
+  // The merger of RNTuples opens the output by this URL, to read its content.
   fUrl.SetUrl(path_.c_str(), kTRUE);
   fRealName = path_;
 }
@@ -104,16 +106,18 @@ bool OutputFile::has_its_name() const {
          own.st_ino == named.st_ino;
 }
 
-// Closing writes nothing: what was not committed is not part of the file.
+// Closes without writing: data that was not committed is not part of the file.
 OutputFile::~OutputFile() {
   SetWritable(kFALSE);
   show_holes();
   Close();
 }
 
-// ROOT looks for room from the first free place on, for every record, and keeps the places in a list: the headers of
-// each commit leave one, of which none is large enough for the next header. So baskets always go to the end, and what
-// commits write has room of its own, which grows with it.
+// Shows ROOT the holes, and makes one if none is large enough for the commit.
+//
+// For every record, ROOT searches a list of free places from its beginning. The headers of each commit leave a place
+// there that is too small for the next headers, so the list would grow. Therefore the holes are hidden between commits,
+// and baskets always go to the end of the file. Commits get their own space, which grows with them.
 void OutputFile::begin_commit() {
   show_holes();
   written_before_ = fBytesWrite;
@@ -143,12 +147,12 @@ void OutputFile::show_holes() {
   for (; !hidden_.empty(); hidden_.pop_back()) fFree->AddFirst(hidden_.back());
 }
 
-// All but the last, which is everything behind the end.
+// Hides all free places but the last one, which is everything after the end of the file.
 void OutputFile::hide_holes() {
   while (fFree->GetSize() > 1) hidden_.push_back(fFree->Remove(fFree->First()));
 }
 
-// A gap behind it keeps ROOT from joining it with the free space behind the end of the file.
+// Makes a hole at the end of the file. A gap after it keeps ROOT from joining it with the free space after the end.
 void OutputFile::make_hole(Long64_t bytes) {
   const Long64_t first = fEND;
   auto* behind = static_cast<TFree*>(fFree->Last());
@@ -192,8 +196,9 @@ std::vector<Patch> OutputFile::collect(const std::vector<TDirectory*>& modified)
   return std::move(held_);
 }
 
-// The file's header and that of its top directory lie in the first page. As one write, which no signal interrupts, they
-// change together: without subdirectories the output is at one commit or the next at every moment.
+// Joins the patches in the first page, which contains the headers of the file and of its top directory, to one write.
+// No signal interrupts it, so both headers change together. Without subdirectories, the file is therefore at one commit
+// or the next at every moment.
 void OutputFile::join_first_page() {
   std::array<std::byte, kPage> page{};
   const ssize_t got = ::pread(fD, page.data(), page.size(), 0);
@@ -240,8 +245,8 @@ std::vector<TStreamerInfo*> OutputFile::tagged_classes() const {
   return tagged;
 }
 
-// As TFile does it, but for the list. The first element of the index says whether there is anything new, and 2 keeps
-// ROOT from noting what is written here.
+// Like TFile::WriteStreamerInfo, except for the list. The first element of the index is a flag for new classes; 2 keeps
+// ROOT from recording the classes that are written here.
 void OutputFile::WriteStreamerInfo() {
   if (fClassIndex == nullptr || !fWritable) return;
   if (fClassIndex->fArray[0] == 0 && !classes_.has_changed() && fSeekInfo != 0) return;
@@ -325,7 +330,7 @@ Int_t OutputFile::SysStat(Int_t fd, Long_t* id, Long64_t* size, Long_t* flags, L
   return TFile::SysStat(fd, id, size, flags, modtime);
 }
 
-// TFile asks for it after each header, which is too often; a durable commit calls `synchronize`.
+// Does nothing: TFile calls it after each header, which is too often. A durable commit calls `synchronize`.
 Int_t OutputFile::SysSync(Int_t fd) { return ready_ ? 0 : TFile::SysSync(fd); }
 
 bool OutputFile::flush() {

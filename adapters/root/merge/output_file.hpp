@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ROOT file that is readable at every moment, whatever becomes of its writer.
+// A ROOT file that is readable at every moment, even if its writer is killed.
 //
-// ROOT updates a file in place: it marks the old tree header as free, may write the new one over it, and only at the
-// end rewrites the directory that names it. Here nothing that the last commit refers to is touched before the next
-// commit: space is freed only after it, and the headers, which are the only bytes overwritten in place, are held back
-// until everything they refer to is written.
+// Problem: ROOT updates a file in place. It marks the old tree header as free, may overwrite it with the new one, and
+// rewrites the directory that refers to it only at the end. This class never touches data that the last commit refers
+// to before the next commit. It frees space only after the commit. The headers are the only bytes that it overwrites in
+// place, and it holds them back until everything that they refer to is written.
 #pragma once
 
 #include <TFile.h>
@@ -22,47 +22,49 @@ namespace wherry::merge {
 
 class OutputFile final : public TFile {
  public:
-  /// An existing file to be gone on with. Throws std::runtime_error.
+  /// Opens an existing file to continue it. Throws std::runtime_error.
   explicit OutputFile(const std::string& path);
-  /// A new one, which is not there under its name before `publish`: ROOT writes a new file in several steps, too.
+  /// Creates a file under the hidden name. It gets its own name with `publish`, because ROOT also writes a new file in
+  /// several steps. Throws std::runtime_error.
   OutputFile(const std::string& path, int compression);
   ~OutputFile() override;
 
-  /// What is written from here to `apply` is replaced by a later commit, and goes where an earlier one's was.
+  /// Begins a commit. Data written from here to `apply` is replaced by a later commit. It may reuse holes, that is, the
+  /// space of earlier commits.
   void begin_commit();
-  /// Writes the key lists of these directories (the file itself is always one of them), streamer infos and free space,
-  /// and returns the headers, which are not written. Throws std::runtime_error if anything since the last commit could
-  /// not be written.
+  /// Writes the key lists of these directories (the file itself is always one of them), streamer infos and free space.
+  /// Returns the headers, which are not written. Throws std::runtime_error if a write since the last commit has failed.
   std::vector<Patch> collect(const std::vector<TDirectory*>& modified);
-  /// Whether something could not be written.
+  /// Returns whether a write has failed.
   [[nodiscard]] bool failed() const { return failed_ || TestBit(kWriteError); }
-  /// Everything written so far is on the disk, not only with the kernel. Throws std::system_error.
+  /// Blocks until everything written so far is on the disk. Throws std::system_error.
   void synchronize();
-  /// Writes the headers: the new state is current. The space of what it replaced is free from here on.
+  /// Writes the headers, which makes the new state current, and frees the space of the data that it replaced.
   void apply(const std::vector<Patch>& patches);
 
-  /// Gives a new file its name, in place of an older one.
+  /// Renames a new file from its hidden name to its own; replaces an older file.
   void publish();
-  /// Writes the name into the header of a new file, which is renamed to it later.
+  /// Writes the final name into the header of a new file, which is renamed to it later.
   void write_name();
-  /// Whether the file has its name still, and not one that another output began. Under a DirectoryLock.
+  /// Returns whether the file of this name is still this file. Another output may have begun one with the same hidden
+  /// name. Call it under a DirectoryLock.
   [[nodiscard]] bool has_its_name() const;
-  /// Bytes of the last commit that are those of what it replaced, and of the room for what is to come.
+  /// Returns the unused bytes in the file: of data that was replaced, and the space reserved for commits.
   [[nodiscard]] Long64_t holes() const;
-  /// Where the file ends with the last commit.
+  /// Returns the size of the file at the last commit.
   [[nodiscard]] Long64_t end() const { return end_; }
-  /// No room is kept for commits to come: one is as good as the last, or the file is written anew between them.
+  /// Reserves no space for further commits: there is only one, or the file is rewritten between them.
   void keep_no_room() { keeps_room_ = false; }
 
-  /// What is written of classes, with what describes those that this process writes itself.
+  /// Returns the classes whose descriptions are written. Those that this process itself writes are added to them.
   [[nodiscard]] ClassList& classes() { return classes_; }
 
-  // The output's own list: ROOT's has whatever any file of this process brought.
+  // Writes the output's own list of classes: ROOT's list has those of all files of this process.
   void WriteStreamerInfo() override;
-  // Nothing: only a commit writes what is in memory. The writer of RNTuples calls it.
+  // Does nothing, because only a commit writes objects in memory. The writer of RNTuples calls it.
   Int_t Write(const char* name = nullptr, Int_t option = 0, Int_t buffer_size = 0) override;
   Int_t Write(const char* name = nullptr, Int_t option = 0, Int_t buffer_size = 0) const override;
-  // Frees after the next commit.
+  // Defers: the space becomes free after the next commit.
   void MakeFree(Long64_t first, Long64_t last) override;
 
  protected:
@@ -87,17 +89,17 @@ class OutputFile final : public TFile {
   ClassList classes_;
   bool keeps_room_ = true;
   bool ready_ = false;    // false while TFile's constructor and destructor write
-  bool holding_ = false;  // what is written now goes to held_
+  bool holding_ = false;  // writes go to held_ instead of the file
   bool failed_ = false;
   std::int64_t position_ = 0;
   std::int64_t buffer_offset_ = 0;
   std::vector<std::byte> buffer_;  // consecutive small writes
   std::vector<Patch> held_;
   std::vector<std::pair<Long64_t, Long64_t>> replaced_;
-  std::vector<TObject*> hidden_;  // free places, rising
+  std::vector<TObject*> hidden_;  // free places that ROOT does not see now, increasing
   Long64_t end_ = 0;
-  Long64_t written_before_ = 0;   // this commit
-  Long64_t written_by_last_ = 0;  // what a commit writes, about
+  Long64_t written_before_ = 0;   // bytes written before this commit
+  Long64_t written_by_last_ = 0;  // bytes written by the last commit; the next one needs about as many
 };
 
 }  // namespace wherry::merge

@@ -16,12 +16,12 @@ namespace wherry::merge {
 
 namespace {
 
-// Before the path of a tree.
+// Prefix of a tree's path, for its number of entries.
 constexpr std::string_view kEntries = "entries";
 
 }  // namespace
 
-// No worker's name alone, whatever it is.
+// Owners. The prefix kOf keeps every worker's name distinct from kRest.
 const std::string Parts::kRest = "rest";
 const std::string Parts::kOf = "of ";
 
@@ -61,7 +61,7 @@ std::vector<TObject*> Parts::all(const std::string& path) const {
   return all;
 }
 
-// An object that cannot be added up stays the worker's.
+// An object that cannot be added to the rest remains the worker's part.
 void Parts::finish(const std::string& worker) {
   const auto objects = owners_.find(kOf + worker);
   if (objects == owners_.end()) return;
@@ -118,10 +118,11 @@ void Parts::write_all(OutputDirectories& directories) const {
   for (const auto& [owner, objects] : owners_) write(owner, directories);
 }
 
-// As one object, in which each has its path as option: anew with every file of the worker, so not worth compressing.
+// Writes the objects of one owner as one list, in which each has its path as option. It is not compressed, because it
+// is rewritten with every file of the worker.
 void Parts::write(const std::string& owner, OutputDirectories& directories) const {
-  TDirectory* const directory = directories.make(kPartsDirectory, "what merging goes on with; gone at its end");
-  // ROOT cuts off blanks at the ends of a name.
+  TDirectory* const directory = directories.make(kPartsDirectory, "state of an unfinished merge; removed at its end");
+  // Brackets, because ROOT removes blanks at both ends of a name.
   const std::string name = "[" + owner + "]";
   directories.change(directory);
   const auto objects = owners_.find(owner);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Objects that a worker writes whole each time: its part of a sum, which the next one replaces.
+// Keeps the objects that a worker writes whole each time. Each is the worker's part of a sum, replaced by its next
+// file.
 #pragma once
 
 #include <TObject.h>
@@ -14,28 +15,29 @@ namespace wherry::merge {
 
 class OutputDirectories;
 
-/// One thread. An output has a directory for them as long as it is not complete: a process that goes on with it needs
-/// them. Objects are known by their paths.
+/// The parts of an output, by path. One thread. They are stored in a directory of the output (kPartsDirectory) until it
+/// is complete, because a process that continues it needs them.
 class Parts {
  public:
-  /// Whether there is one of any worker.
+  /// Whether some worker has had a part of this object.
   [[nodiscard]] bool has(const std::string& path) const { return paths_.contains(path); }
-  /// Drops the part of a worker that begins this object anew from now on: its next file has all of it.
+  /// Forgets a worker's part of an object that the worker, from now on, resets after each file. The file that is being
+  /// added still has all of it.
   void drop(const std::string& worker, const std::string& path);
   void replace(const std::string& worker, const std::string& path, std::unique_ptr<TObject> object) {
     keep(kOf + worker, path, std::move(object));
   }
-  /// The sum of the objects that no later file replaces; null if there is none.
+  /// Returns the sum of the objects that no later file replaces; null if there is none.
   [[nodiscard]] TObject* rest(const std::string& path) const { return find(kRest, path); }
   void set_rest(const std::string& path, std::unique_ptr<TObject> object) { keep(kRest, path, std::move(object)); }
-  /// False if they could not be added.
+  /// Adds objects to the rest. False if some could not be added.
   bool add_to_rest(const std::string& path, const std::vector<TObject*>& inputs);
-  /// All that are to be added up, the rest first.
+  /// Returns all objects that make up the sum, the rest first.
   [[nodiscard]] std::vector<TObject*> all(const std::string& path) const;
-  /// Nothing more comes from this worker.
+  /// Adds the parts of a worker to the rest: no more files come from it.
   void finish(const std::string& worker);
 
-  /// How many entries this worker has written of a tree that is not begun anew.
+  /// Returns how many entries this worker has written of a tree that it does not reset after each file; 0: none.
   [[nodiscard]] Long64_t entries(const std::string& worker, const std::string& path) const;
   void set_entries(const std::string& worker, const std::string& path, Long64_t entries);
   void drop_entries(const std::string& worker, const std::string& path);
@@ -53,9 +55,9 @@ class Parts {
   void keep(const std::string& owner, const std::string& path, std::unique_ptr<TObject> object);
   void write(const std::string& owner, OutputDirectories& directories) const;
 
-  std::map<std::string, Objects> owners_;  // the rest, and of each worker
+  std::map<std::string, Objects> owners_;  // kRest, and kOf + the name of each worker
   std::set<std::string> paths_;
-  std::set<std::string> changed_;  // owners
+  std::set<std::string> changed_;  // owners that have changed since the last write()
 };
 
 }  // namespace wherry::merge

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The agreement between outputs that will be joined: what is a tree everywhere, and with which branches. Without it
-// each would take its own first file for right, and what does not fit would be found when no worker is left to be
-// refused.
+// The agreement between outputs that will be joined: the kind of each object, and the branches of each tree. Without
+// it, each output would accept whatever fits its own first file. Differences would be found only at the join, when no
+// worker is left whose file could be refused.
 #pragma once
 
 #include <TMemFile.h>
@@ -17,18 +17,18 @@ class TTree;
 
 namespace wherry::merge {
 
-/// The shape of something in a file; what its kind does not have stays empty.
+/// The shape of one object in a file. Members that do not apply to its kind are empty.
 struct Shape {
   std::string path;
   Kind kind = Kind::kept;
   TTree* tree = nullptr;
   TClass* type = nullptr;
-  std::string fields = {};   ///< of an RNTuple
-  std::string members = {};  ///< of a class
+  std::string fields = {};   ///< only for an RNTuple
+  std::string members = {};  ///< only for a class
 };
 
-/// An output has what it has committed; what it has only begun with is given up if that turns out to be wrong. Threads:
-/// any.
+/// The shapes that all outputs have agreed to. A shape becomes permanent when an output commits it; an output gives it
+/// up if its commit fails. Thread-safe.
 class Shapes {
  public:
   Shapes();
@@ -36,25 +36,25 @@ class Shapes {
   Shapes& operator=(const Shapes&) = delete;
   ~Shapes();
 
-  /// Stands for an output here; never looked into.
+  /// Identifies an output; never dereferenced.
   using Output = const void*;
 
-  /// Empty if these fit to what is known, and known from here on; else what does not fit.
+  /// Adds the shapes if they fit the known ones, and returns an empty string; else returns what does not fit.
   std::string agree(Output output, const std::vector<Shape>& shapes);
-  /// What it has agreed to is in the output.
+  /// Makes the shapes permanent that the output has agreed to: they are in the output.
   void keep(Output output);
-  /// What it has agreed to since the last keep() is not in the output.
+  /// Forgets the shapes that only this output has agreed to since its last keep().
   void give_up(Output output);
 
  private:
   struct Known {
-    Shape shape;                     // a tree has no entries, and belongs to the file
-    std::set<Output> begun_by = {};  // empty: it is in an output
+    Shape shape;                     // its tree has no entries, and is owned by file_
+    std::set<Output> begun_by = {};  // the outputs that have agreed to it; empty: it is permanent
   };
   [[nodiscard]] std::string objection(const Shape& shape) const;
 
   std::mutex mutex_;
-  TMemFile file_;  // of the trees, which without one cannot be compared
+  TMemFile file_;  // contains the trees: trees without a file cannot be compared
   std::map<std::string, Known> known_;
 };
 

@@ -70,7 +70,7 @@ std::vector<std::string> Sums::merge(const RootErrors& errors) {
   return wrong;
 }
 
-// A part cannot be taken out of a sum again: that is made anew of all of them.
+// Computes a sum from the rest and all parts, because a part cannot be subtracted from a sum.
 bool Sums::merge_parts(const std::string& path, Sum& sum) {
   bool good = true;
   if (!sum.inputs.empty() && parts_.rest(path) == nullptr) {

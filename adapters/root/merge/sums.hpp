@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Histograms, and whatever else ROOT adds up, as an output has them.
+// The sums in an output: histograms, and other objects that ROOT adds up.
 #pragma once
 
 #include <TObject.h>
@@ -19,23 +19,23 @@ namespace wherry::merge {
 
 class OutputDirectories;
 
-/// One thread. Each name has one object, of one class.
+/// One thread. Each place has one object, of one class.
 class Sums {
  public:
   explicit Sums(OutputDirectories& directories);
 
-  /// Null if there is none of this name.
+  /// Returns the class of the object at this place; null if there is none.
   TClass* class_of(const Place& place);
-  /// Takes the first object of a name; the others have to stay until `merge`. Its directory exists. A part of
-  /// this worker is in it.
+  /// Adds an object. Takes ownership of the first object at a place; others must exist until `merge`. The directory
+  /// must exist. The object includes a part that the worker wrote before, which is dropped.
   void add(const std::string& worker, SourceObject& from);
-  /// The part of a worker, which replaces the one before.
+  /// Takes ownership of the object, as the worker's part of the sum. It replaces the worker's previous part.
   void replace(const std::string& worker, SourceObject& from);
   Parts& parts() { return parts_; }
-  /// Adds up what was added. Returns the paths of those of which something could not be, or of which ROOT has reported
-  /// an error.
+  /// Computes the sums. Returns the paths of those for which ROOT has reported an error, or to which an object could
+  /// not be added.
   std::vector<std::string> merge(const RootErrors& errors);
-  /// Writes what has changed. The parts only as long as more may come.
+  /// Writes the sums that have changed, and the parts, unless no more files can come.
   void write(bool more_may_come);
 
  private:

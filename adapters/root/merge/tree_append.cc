@@ -9,9 +9,9 @@
 
 namespace {
 
-// One step of the cloner's Exec is private, and Exec itself copies the streamer infos of every file: they are
-// decompressed and read, which costs more than copying the baskets, and are those of the process (class_list.hpp).
-// Naming a private member is allowed in an explicit instantiation.
+// Gives access to a private step of TTreeCloner::Exec. Exec itself cannot be used: it also copies the streamer infos of
+// every file. They would be decompressed and read, which costs more than copying the baskets, and would be those of the
+// process (class_list.hpp). An explicit instantiation may name a private member.
 template <void (TTreeCloner::*Import)()>
 struct ClusterAccess {
   friend void import_cluster_ranges(TTreeCloner& cloner) { (cloner.*Import)(); }
@@ -43,12 +43,12 @@ Way way_between(TTree& from, TTree& to, std::string* reason) {
 
 TTree* make_like(TTree& from, TDirectory* directory, int compression) {
   const TDirectory::TContext context(directory);
-  // CloneTree would connect the two, for entries that are copied one by one.
+  // Not CloneTree, which connects the addresses of both trees.
   auto* tree = dynamic_cast<TTree*>(from.Clone());
   if (tree == nullptr) return nullptr;
   tree->ResetBranchAddresses();
   tree->Reset();
-  // The index is of entries that are gone.
+  // The cloned index refers to entries that the new tree does not have.
   tree->SetTreeIndex(nullptr);
   tree->SetDirectory(directory);
   if (compression >= 0) {

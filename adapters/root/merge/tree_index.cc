@@ -13,14 +13,14 @@ namespace wherry::merge {
 
 namespace {
 
-/// Null for other kinds, as a chain's.
+/// Returns the tree's index if it is a TTreeIndex; null for other kinds, such as that of a chain.
 TVirtualIndex* index_of(TTree& tree) {
   TVirtualIndex* const index = tree.GetTreeIndex();
   return index != nullptr && std::string_view(index->IsA()->GetName()) == "TTreeIndex" ? index : nullptr;
 }
 
-// The class is in a library that is loaded when a file has such an index, and which draws, too: nothing is linked to
-// it.
+// Creates an empty index with the same names, by reflection. The class is in ROOT's library for drawing trees, which is
+// not linked; ROOT loads it when a file has such an index.
 TVirtualIndex* empty_like(const TVirtualIndex& index) {
   TClass* const type = index.IsA();
   auto* const made = static_cast<char*>(type->New());

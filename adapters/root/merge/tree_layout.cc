@@ -21,29 +21,29 @@ namespace wherry::merge {
 
 namespace {
 
-// Branches that a message names.
+// Branches that an error message names.
 constexpr std::size_t kMostNamed = 8;
 
-/// What the bytes of a leaf's values depend on.
+/// Everything that determines how the values of a leaf are stored.
 struct LeafLayout {
   std::string name = {};
   TClass* type = nullptr;
   int length = 0;
   int value_bytes = 0;
   bool is_unsigned = false;
-  std::string counter = {};  // of an array of variable length
-  double low = 0;            // of numbers that are stored in few bits
+  std::string counter = {};  // only for an array of variable length
+  double low = 0;            // low and factor: only for numbers that are stored in few bits
   double factor = 0;
   bool operator==(const LeafLayout&) const = default;
 };
 
-/// What the bytes of a branch of objects depend on.
+/// Everything that determines how the objects of a branch are stored.
 struct ObjectLayout {
   std::string class_name = {};
   std::string clones_name = {};
   int type = 0;
   int streamer_type = 0;
-  int version = 0;  // of the class that a member belongs to: objects bring their own
+  int version = 0;  // of the class of a member; whole objects contain their version
   bool operator==(const ObjectLayout&) const = default;
 };
 
@@ -54,11 +54,11 @@ const char* packed_type(const TLeaf& leaf) {
 
 LeafLayout layout_of(const TLeaf& leaf, bool only_one) {
   LeafLayout layout{.type = leaf.IsA(),
-                    // Of a string it is the length of the longest.
+                    // Not compared for a string, where it is the length of the longest.
                     .length = leaf.InheritsFrom(TLeafC::Class()) ? 0 : leaf.GetLenStatic(),
                     .value_bytes = leaf.GetLenType(),
                     .is_unsigned = leaf.IsUnsigned()};
-  // Values of several leaves follow each other; the name of a single one is only a name.
+  // Names matter only if a branch has several leaves, whose values follow each other.
   if (!only_one) layout.name = leaf.GetName();
   if (const TLeaf* counter = leaf.GetLeafCount()) layout.counter = counter->GetName();
   if (const char* packed = packed_type(leaf)) {
@@ -134,7 +134,8 @@ class Comparison {
   }
 
  private:
-  /// Mostly they are in the same order.
+  /// Removes and returns the branch of this name; null if there is none. Tries index `likely` first, as the order is
+  /// usually the same.
   static TBranch* take(std::vector<TBranch*>& branches, std::size_t likely, std::string_view name) {
     const auto is_it = [name](const TBranch* branch) { return branch != nullptr && branch->GetName() == name; };
     if (likely < branches.size() && is_it(branches[likely])) return std::exchange(branches[likely], nullptr);

@@ -107,7 +107,7 @@ Int_t TScif::GetOption(ESockOptions option, Int_t& value) {
 Int_t TScif::SetOption(ESockOptions option, Int_t value) {
   if (!IsValid()) return kFailed;
   if (option == kNoBlock) fImpl->blocking = value == 0;
-  // The others tune what is not there: nothing is delayed, and a dead peer is always noticed.
+  // kNoDelay and kKeepAlive have no effect: nothing is delayed, and a dead peer is always detected.
   return option == kNoBlock || option == kNoDelay || option == kKeepAlive ? 0 : kFailed;
 }
 
@@ -125,7 +125,7 @@ Int_t TScif::Select(Int_t interest, Long_t timeout) {
   return result.failed() && result.error == ETIMEDOUT ? 0 : 1;
 }
 
-/// All of it, or with kNoBlock perhaps nothing.
+/// Sends all bytes. With kNoBlock, sends all of them or none.
 Int_t TScif::SendAll(const void* buffer, Int_t bytes) {
   ResetBit(kBrokenConn);
   auto left = bytes_of(buffer, bytes);
@@ -145,14 +145,14 @@ Int_t TScif::SendAll(const void* buffer, Int_t bytes) {
   return bytes;
 }
 
-/// Blocks until all of it is there.
+/// Blocks until all bytes have been received.
 Int_t TScif::RecvAll(void* buffer, Int_t bytes) {
   const Result result = fImpl->stream.receive_all(bytes_of(buffer, bytes));
   fImpl->received += result.bytes;
   fBytesRecv += static_cast<UInt_t>(result.bytes);
   fgBytesRecv += result.bytes;
   if (result.ok()) return bytes;
-  // The end in the middle of something is none.
+  // An end of the stream within the requested bytes is an error.
   if (result.ended() && result.bytes != 0) return Failed(static_cast<int>(wherry::Status::failed), ECONNRESET, true);
   return Failed(static_cast<int>(result.status), result.error, true);
 }
@@ -212,15 +212,15 @@ Int_t TScif::RecvRaw(void* buffer, Int_t bytes, ESendRecvOptions option) {
   return received;
 }
 
-/// TMonitor asks the descriptor, which must say nothing once nothing is there: looking once more settles that, unless
-/// the peer is about to ring for what this side has received already.
+/// Makes the descriptor unreadable if there is nothing to receive, as TMonitor requires. peek() does that, but the peer
+/// could still ring for bytes that this side has already received: await() excludes that first.
 void TScif::LookAgain() {
   if (!IsValid() || !fImpl->polled) return;
   fImpl->peers_sent.await(fImpl->stream, fImpl->received);
   (void)fImpl->stream.peek(1);
 }
 
-/// Returns what TSocket does for this error; closes a connection that is over, as TSocket does.
+/// Returns TSocket's value for an error. Like TSocket, closes the connection unless the call would block.
 Int_t TScif::Failed(int status, int error, bool receiving) {
   if (status == static_cast<int>(wherry::Status::would_block)) return kWouldBlock;
   const bool ended = status == static_cast<int>(wherry::Status::end);

@@ -2,17 +2,21 @@
 #ifndef WHERRY_TScif
 #define WHERRY_TScif
 
-// A TSocket over shared memory: programs that exchange TMessages change the line that makes the socket.
+// A TSocket over shared memory. Programs that exchange TMessages change only the line that creates the socket.
 //
 //   TScif socket("wherry://0:2000");        TServerScif server(2000);
 //   socket.Send(message);                   TSocket* socket = server.Accept();
 //
-// All of TSocket's functions are here, with its return values; so are streamer infos, process ids, acknowledged
-// messages (kMESS_ACK) and compression. TMonitor works: GetDescriptor() is readable while something is there to be
-// received. What differs: addresses are those of Wherry (there are no TInetAddresses); no out-of-band data (-3); with
-// kNoBlock a message is moved whole or not at all; an interest in writing is seen by Select() and not by TMonitor.
+// All functions of TSocket are supported, with its return values. So are streamer infos, process ids, acknowledged
+// messages (kMESS_ACK), compression, and TMonitor: GetDescriptor() is readable while there is something to receive.
 //
-// Threads: as for TSocket, and one may send while another receives.
+// Differences from TSocket:
+//   - Addresses are those of Wherry; there are no TInetAddresses.
+//   - There is no out-of-band data (-3).
+//   - With kNoBlock, a message is moved whole or not at all.
+//   - Only Select() supports an interest in writing; TMonitor does not.
+//
+// Threads: as for TSocket. In addition, one thread may send while another receives.
 
 #include <memory>
 
@@ -22,8 +26,8 @@ class TScif : public TSocket {
   friend class TServerScif;
 
  public:
-  /// Connects to wherry://NODE:PORT. Use IsValid() to see whether it did.
-  /// @param window  bytes of the ring that is received into; -1: as configured (WHERRY_RING)
+  /// Connects to wherry://NODE:PORT. IsValid() tells whether that succeeded.
+  /// @param window  bytes of the ring that this socket receives into; -1: as configured (WHERRY_RING)
   explicit TScif(const char* url, Int_t window = -1);
   TScif(Int_t node, Int_t port, Int_t window = -1);
   TScif(const TScif&) = delete;

@@ -23,7 +23,7 @@ class TServerScif::Impl {
   bool blocking = true;
 };
 
-// TServerSocket can only be made with a port of TCP: a free one, of this machine alone, which is closed at once.
+// TServerSocket's constructors need a TCP port. They get a free loopback port, which Listen() closes at once.
 TServerScif::TServerScif(Int_t port, Bool_t /*reuse*/, Int_t backlog, Int_t window)
     : TServerSocket(0, kFALSE, backlog, -1, ESocketBindOption::kInaddrLoopback) {
   Listen(port == 0 ? "wherry://*:*" : TString::Format("wherry://*:%d", port).Data(), window);
@@ -84,7 +84,7 @@ TSocket* TServerScif::Accept(UChar_t /*option*/) {
   if (fImpl == nullptr) return nullptr;
   try {
     std::optional<wherry::Stream> stream = fImpl->listener.try_accept();
-    // As TServerSocket says it.
+    // TServerSocket's return value for "would block".
     if (!stream && !fImpl->blocking) return reinterpret_cast<TSocket*>(-1);  // NOLINT(performance-no-int-to-ptr)
     if (!stream) stream = fImpl->listener.accept();
     const std::string name = stream->peer().address.to_string();

@@ -9,10 +9,10 @@
 namespace wherry::root {
 namespace {
 
-/// Bytes kept for later messages: enough for a server that takes one after the other, or for a few threads that do.
+/// Limit of the bytes kept for later messages. Enough for a few threads that each handle one message at a time.
 constexpr std::size_t kMostKept = std::size_t{32} << 20;
 
-/// In front of the bytes of the message; keeps their alignment.
+/// Precedes the bytes of the message. Its size keeps their alignment.
 struct alignas(64) Head {
   std::size_t capacity;
 };
@@ -21,7 +21,7 @@ class Kept {
  public:
   Head* take(std::size_t bytes) {
     const std::lock_guard lock(mutex_);
-    // The one used last is the one in the caches. A far larger one waits for a larger message.
+    // The most recently used buffer is in the CPU caches. One more than 4 times too large is kept for a larger message.
     const auto fits = [bytes](const Head* one) { return one->capacity >= bytes && one->capacity / 4 <= bytes; };
     const auto found = std::find_if(kept_.rbegin(), kept_.rend(), fits);
     if (found == kept_.rend()) return nullptr;
@@ -31,7 +31,7 @@ class Kept {
     return head;
   }
 
-  /// False: there are enough.
+  /// Keeps a buffer for later. False if that would exceed kMostKept.
   bool keep(Head* head) {
     const std::lock_guard lock(mutex_);
     if (head->capacity > kMostKept - bytes_) return false;
@@ -56,7 +56,7 @@ Kept& kept() {
 char* take_message_buffer(std::size_t bytes) {
   Head* head = kept().take(bytes);
   if (head == nullptr) {
-    // Room to grow a little: messages of one kind differ a little.
+    // 1/8 more, as messages of one kind differ a little in size.
     const std::size_t capacity = bytes + bytes / 8;
     void* const memory = ::operator new(sizeof(Head) + capacity, std::align_val_t{alignof(Head)}, std::nothrow);
     if (memory == nullptr) return nullptr;

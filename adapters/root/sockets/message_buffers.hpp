@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for large messages that are received, used again: fresh memory of that size costs a page fault for every 4
-// KiB, which takes longer than to fill it.
+// Recycles the memory of large received messages. New memory of that size costs a page fault per 4 KiB, which takes
+// longer than filling it.
 #pragma once
 
 #include <TMessage.h>
@@ -14,10 +14,11 @@
 
 namespace wherry::root {
 
-/// A message in such memory, to give it back when it is deleted. Not for compressed ones, which are theirs to free.
+/// A message in a recycled buffer, which its destructor gives back. Not for compressed messages: TMessage frees their
+/// memory itself.
 class ReceivedMessage final : public TMessage {
  public:
-  /// Takes the buffer over.
+  /// Takes ownership of the buffer.
   ReceivedMessage(char* buffer, Int_t bytes) : TMessage(buffer, bytes, kFALSE), fReceived(buffer) {}
   ~ReceivedMessage() override;
 
@@ -25,7 +26,7 @@ class ReceivedMessage final : public TMessage {
   char* fReceived;
 };
 
-/// A message where its sender wrote it, in a slot that is free when it is deleted.
+/// A message in a slot, where its sender wrote it. The destructor frees the slot.
 class MessageInSlot final : public TMessage {
  public:
   MessageInSlot(std::shared_ptr<OwnMessageSlots> slots, UInt_t slot, std::span<std::byte> content)
@@ -37,11 +38,11 @@ class MessageInSlot final : public TMessage {
   UInt_t fSlot;
 };
 
-/// Returns a buffer for a ReceivedMessage, or null if there is no memory. From any thread.
+/// Returns a buffer for a ReceivedMessage, or null if there is no memory. Thread-safe.
 char* take_message_buffer(std::size_t bytes);
 void give_back_message_buffer(char* buffer);
 
-/// From how many bytes on it is worth it.
+/// The smallest message, in bytes, for which recycling is worth its cost.
 inline constexpr std::size_t kLargeMessage = std::size_t{64} << 10;
 
 }  // namespace wherry::root

@@ -29,10 +29,11 @@ using layout::kRootSlotsPageOffset;
 using layout::RootSlot;
 using layout::RootSlotsPage;
 
-/// For a receiver that has others to serve first. Then the ring: it may have gone to send something itself.
+/// How long a sender waits for a free slot of a receiver that serves other peers first. After that it uses the ring,
+/// because the receiver may itself be blocked in a send.
 constexpr std::chrono::milliseconds kFreeSlotTimeout{500};
 
-/// Whole pages.
+/// Returns the slot size for messages of `bytes`, in whole pages.
 std::size_t slot_for(std::size_t bytes) {
   return std::min(kMostInSlot, (bytes + kRootSlotsPage - 1) / kRootSlotsPage * kRootSlotsPage);
 }
@@ -47,19 +48,19 @@ bool is(const layout::Word& state, RootSlot what) {
   return state.load(std::memory_order_acquire) == static_cast<std::uint64_t>(what);  // ROOT-SLOT
 }
 
-/// Two processes have the word: no private futex.
+/// Not FUTEX_PRIVATE_FLAG: two processes share the word.
 long futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value, const timespec* time) {
   return ::syscall(SYS_futex, &word, operation, value, time, nullptr, 0);
 }
 
 }  // namespace
 
-/// Where a huge page may begin: whole ones of what is shown become huge pages.
+/// Aligns large memory to huge pages, so that whole 2 MiB blocks of it can become huge pages.
 Memory::Memory(std::size_t bytes) {
   constexpr std::size_t kHuge = std::size_t{2} << 20;
   const std::size_t more = bytes < kHuge ? 0 : kHuge;
   void* const room = ::mmap(nullptr, bytes + more, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (room == MAP_FAILED) throw Error(ENOMEM, "make room for large messages", "", "");
+  if (room == MAP_FAILED) throw Error(ENOMEM, "map memory for large messages", "", "");
   auto* const start = static_cast<std::byte*>(room);
   const std::size_t before = more == 0 ? 0 : (kHuge - reinterpret_cast<std::uintptr_t>(start) % kHuge) % kHuge;
   if (before != 0) ::munmap(start, before);
@@ -68,7 +69,7 @@ Memory::Memory(std::size_t bytes) {
 }
 
 Memory::~Memory() {
-  ::madvise(bytes_.data(), bytes_.size(), MADV_REMOVE);  // for the peer, too, which may map it still
+  ::madvise(bytes_.data(), bytes_.size(), MADV_REMOVE);  // the peer may still map the memory: it loses the pages too
   ::munmap(bytes_.data(), bytes_.size());
 }
 
@@ -79,7 +80,7 @@ OwnMessageSlots::OwnMessageSlots(Windows windows, std::size_t bytes, std::uint32
   fresh->slot_bytes = slot_bytes_;
   windows.add(slots_.bytes(), Access::read_write, slots_offset(generation));
   windows.add(page_.bytes(), Access::read_write,
-              page_offset(generation));  // last: a peer that finds the page finds the slots
+              page_offset(generation));  // registered last: a peer that finds the page finds the slots
   for (const Memory* memory : {&slots_, &page_}) {
     ::madvise(memory->bytes().data(), memory->bytes().size(), MADV_DONTFORK);
   }
@@ -103,14 +104,15 @@ void OwnMessageSlots::free(std::uint32_t slot) {
 void MessageSlotGenerations::offer(Windows windows, std::size_t bytes) noexcept {
   if (bytes < kLeastInSlot || bytes > kMostInSlot || generations_ == layout::kRootSlotsGenerations) return;
   const std::size_t now = slots_.empty() ? 0 : slots_.back()->slot_bytes();
-  if (bytes <= now) return;  // none was free
+  if (bytes <= now) return;  // the slots are large enough, but none was free
   try {
-    // Room for messages that differ a little, and few generations where each is larger than the one before.
+    // 1/8 more, as messages of one kind differ a little. At least 1.5 times the last size, so that growing messages
+    // need few generations.
     const std::size_t wanted = std::max(bytes + bytes / 8, now + now / 2);
     slots_.push_back(std::make_shared<OwnMessageSlots>(windows, wanted, generations_));
     ++generations_;
   } catch (const std::exception&) {
-    generations_ = layout::kRootSlotsGenerations;  // no memory, or none that can be shown: the ring it is
+    generations_ = layout::kRootSlotsGenerations;  // no memory, or no windows: add no more slots, use the ring
   }
 }
 
@@ -134,7 +136,7 @@ std::optional<layout::RootInSlot> PeersMessageSlots::write(Windows windows, std:
     if (!is(state, RootSlot::free)) continue;
     set(state, RootSlot::filled);
     std::memcpy(slots_.bytes().data() + slot * slot_bytes_, message.data(), message.size());
-    // The ring that carries this publishes the bytes, too.
+    // Sending this through the ring also publishes the bytes in the slot.
     return layout::RootInSlot{.mark = layout::kRootInSlot,
                               .slot = generation_ * static_cast<std::uint32_t>(kRootSlots) + slot,
                               .bytes = static_cast<std::uint32_t>(message.size())};
@@ -154,7 +156,7 @@ bool PeersMessageSlots::await(std::size_t bytes) {
     const auto left = end - std::chrono::steady_clock::now();
     if (!any(RootSlot::filled) || left <= left.zero()) return false;
     const std::uint32_t freed = page().freed.load(std::memory_order_seq_cst);  // ROOT-FREED
-    // ROOT-FREED: say that this side sleeps, then look; pairs with OwnMessageSlots::free.
+    // ROOT-FREED: announce that this side sleeps, then look; pairs with OwnMessageSlots::free.
     page().awaited.store(1, std::memory_order_seq_cst);
     if (!any(RootSlot::free)) {
       const auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(left).count();
@@ -166,10 +168,10 @@ bool PeersMessageSlots::await(std::size_t bytes) {
   return true;
 }
 
-/// The peer makes its slots, and larger ones, when it has received a message that they would have been for: whether
-/// there are some by now.
+/// Whether the peer has slots for `bytes`; maps its next generation if there is one. The peer adds slots after it has
+/// received a message through the ring that was too large for those it had.
 bool PeersMessageSlots::find(Windows windows, std::size_t bytes) {
-  constexpr unsigned kMostLooks = 1000;  // a peer that has none by then will have none
+  constexpr unsigned kMostLooks = 1000;  // attempts in all; a peer that has none by then adds none
   const bool has_some = !slots_.bytes().empty();
   if (has_some && bytes <= slot_bytes_) return true;
   const std::uint32_t next = has_some ? generation_ + 1 : 0;

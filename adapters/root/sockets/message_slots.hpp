@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of the slots that adapters/root/layout/slots.hpp describes: a large message is written once, where it will
-// be read.
+// The receiver's and the sender's end of the slots that adapters/root/layout/slots.hpp describes. The sender copies a
+// large message once, to where the receiver reads it.
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@
 
 namespace wherry::root {
 
-/// From how many bytes on a message may go into a slot, and up to how many. What does not goes through the ring.
+/// The smallest and the largest message that uses a slot, in bytes. All others go through the ring.
 inline constexpr std::size_t kLeastInSlot = std::size_t{16} << 10;
 inline constexpr std::size_t kMostInSlot = std::size_t{16} << 20;
 
-/// Memory that a peer maps. Its pages go back to the system with it.
+/// Anonymous memory for a peer to map. The destructor removes its pages, also from the peer's mapping.
 class Memory {
  public:
   /// Throws Error.
@@ -36,18 +36,19 @@ class Memory {
   std::span<std::byte> bytes_;
 };
 
-/// This side's: it receives. Lives as long as a message in one of the slots does.
+/// The receiver's end: one generation of slots. Each message in a slot shares its ownership.
 class OwnMessageSlots {
  public:
-  /// Slots of at least so many bytes, for the peer to map. Throws Error.
+  /// Registers slots of at least `bytes` (at most kMostInSlot) for the peer to map. Throws Error.
   OwnMessageSlots(Windows windows, std::size_t bytes, std::uint32_t generation = 0);
   OwnMessageSlots(const OwnMessageSlots&) = delete;
   OwnMessageSlots& operator=(const OwnMessageSlots&) = delete;
   ~OwnMessageSlots() = default;
 
-  /// The message that the peer says is there. Empty if that cannot be.
+  /// Takes the message that the peer announced in `slot`. Empty if the announcement is invalid: no such slot, too long,
+  /// or already taken.
   std::span<std::byte> take(std::uint32_t slot, std::uint32_t bytes);
-  /// From any thread.
+  /// Frees a slot that was taken, and wakes the sender if it waits. Thread-safe.
   void free(std::uint32_t slot);
   [[nodiscard]] std::size_t slot_bytes() const { return slot_bytes_; }
   [[nodiscard]] std::uint32_t generation() const { return generation_; }
@@ -62,38 +63,41 @@ class OwnMessageSlots {
   std::array<std::atomic<bool>, layout::kRootSlots> taken_{};
 };
 
-/// All of this side's, as they grow with the messages.
+/// The receiver's end: all generations of slots. Adds one when larger messages arrive.
 class MessageSlotGenerations {
  public:
-  /// A message of so many bytes has come over the ring: from now on the peer may write such where they will be read.
+  /// To be called after a message of `bytes` has arrived through the ring. If the current slots are too small for it,
+  /// registers larger ones. After a failure no more slots are added, and messages use the ring.
   void offer(Windows windows, std::size_t bytes) noexcept;
 
   struct Taken {
-    std::shared_ptr<OwnMessageSlots> slots;  ///< null: that message cannot be
-    std::uint32_t slot = 0;                  ///< of these
+    std::shared_ptr<OwnMessageSlots> slots;  ///< null: the announcement is invalid
+    std::uint32_t slot = 0;                  ///< index within `slots`
     std::span<std::byte> content;
   };
-  /// The message that the peer says is in the slot of that number.
+  /// Takes the message that the peer announced in slot `number`, counted across generations.
   Taken take(std::uint32_t number, std::uint32_t bytes);
 
  private:
-  std::vector<std::shared_ptr<OwnMessageSlots>> slots_;  ///< what the peer may still use, by generation
+  std::vector<std::shared_ptr<OwnMessageSlots>> slots_;  ///< generations that the peer may still use, in order
   std::uint32_t generations_ = 0;
 };
 
-/// The peer's: this side sends.
+/// The sender's end: writes messages into the peer's slots.
 class PeersMessageSlots {
  public:
-  /// Writes the message into a slot, if the peer has one that is free and large enough; the return value is to be sent.
+  /// Copies the message into a slot if the peer has a free one that is large enough. The caller must send the returned
+  /// value through the stream instead of the message. Empty if there is no such slot.
   std::optional<layout::RootInSlot> write(Windows windows, std::span<const std::byte> message);
-  /// Where none was free for so many bytes: waits for one. False: none will be soon.
+  /// Blocks until a slot for `bytes` is free. False if there is no such slot, if the peer's program has taken the
+  /// messages in all slots, or after 500 ms.
   bool await(std::size_t bytes);
 
  private:
   bool find(Windows windows, std::size_t bytes);
   bool find_generation(Windows windows, std::uint32_t generation);
   layout::RootSlotsPage& page() { return *reinterpret_cast<layout::RootSlotsPage*>(page_.bytes().data()); }
-  /// Whether one is in that state.
+  /// Whether some slot is in `state`.
   bool any(layout::RootSlot state);
 
   MappedWindow page_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TScif: messages.
+// TScif: sends and receives messages.
 #include <Bytes.h>
 #include <TError.h>
 #include <TMessage.h>
@@ -20,13 +20,13 @@ namespace {
 
 using wherry::Result;
 
-/// The functions of a message that are there for sockets.
+/// Gives access to TMessage::SetLength, which is protected.
 struct SocketsMessage : TMessage {
   using TMessage::TMessage;
   static void write_length(const TMessage& message) { (message.*(&SocketsMessage::SetLength))(); }
 };
 
-/// A message that owns its memory, which the base class frees.
+/// A message that owns its memory; the base class frees it.
 struct OwningMessage final : TMessage {
   OwningMessage(char* buffer, Int_t bytes) : TMessage(buffer, bytes, kTRUE) {}
 };
@@ -43,7 +43,7 @@ Int_t TScif::Send(const TMessage& message) {
   SendStreamerInfos(message);
   SendProcessIDs(message);
   SocketsMessage::write_length(message);
-  auto& compressed = const_cast<TMessage&>(message);  // as TSocket has it
+  auto& compressed = const_cast<TMessage&>(message);  // as TSocket::Send does
   if (GetCompressionLevel() > 0 && message.GetCompressionLevel() == 0) compressed.SetCompressionSettings(fCompress);
   if (message.GetCompressionLevel() > 0) compressed.Compress();
   const Int_t sent = message.CompBuffer() != nullptr ? SendAll(message.CompBuffer(), message.CompLength())
@@ -56,7 +56,7 @@ Int_t TScif::Send(const TMessage& message) {
   return sent - static_cast<Int_t>(sizeof(UInt_t));
 }
 
-/// A message that is not compressed: into a slot of the peer's where that can be.
+/// Sends a message that is not compressed: in a slot of the peer's if possible, else through the ring.
 Int_t TScif::SendPlain(const void* buffer, Int_t bytes) {
   if (fImpl->shares() && static_cast<std::size_t>(bytes) >= wherry::root::kLeastInSlot) {
     wherry::root::PeersMessageSlots& slots = fImpl->peers_slots;
@@ -65,7 +65,7 @@ Int_t TScif::SendPlain(const void* buffer, Int_t bytes) {
       in_slot = slots.write(fImpl->stream.windows(), bytes_of(buffer, bytes));
     }
     if (in_slot) {
-      const bool blocking = std::exchange(fImpl->blocking, true);  // the slot is filled: nothing to be undone
+      const bool blocking = std::exchange(fImpl->blocking, true);  // the slot is filled and cannot be undone
       const Int_t sent = SendAll(&*in_slot, sizeof *in_slot);
       fImpl->blocking = blocking;
       if (sent <= 0) return sent;
@@ -99,7 +99,7 @@ Int_t TScif::Recv(TMessage*& message) {
       const Result there = fImpl->stream.wait_readable(std::chrono::nanoseconds(0));
       if (there.failed() && there.error == ETIMEDOUT) return kWouldBlock;
     }
-    // The length, which does not count itself, and what kind of message it is.
+    // The length, which does not include itself, and the kind of the message.
     std::array<UInt_t, 2> head{};
     Int_t received = RecvAll(head.data(), sizeof head);
     if (received <= 0) return received;
@@ -120,7 +120,8 @@ Int_t TScif::Recv(TMessage*& message) {
   }
 }
 
-/// The message that is said to be in a slot. Null, and what to return, if it is not.
+/// Receives the message that the peer announced in a slot. If that fails, returns null, and sets `received` to the
+/// value that Recv is to return.
 TMessage* TScif::RecvFromSlot(UInt_t slot, Int_t& received) {
   UInt_t bytes = 0;
   received = RecvAll(&bytes, sizeof bytes);
@@ -132,7 +133,7 @@ TMessage* TScif::RecvFromSlot(UInt_t slot, Int_t& received) {
   if (bytes >= sizeof(wherry::layout::RootInSlot)) taken = fImpl->own_slots.take(slot, bytes);
   const std::span<std::byte> content = taken.content;
   if (content.empty()) {
-    Error("Recv", "a message in slot %u of %u bytes cannot be", slot, bytes);
+    Error("Recv", "the peer announced an invalid message: slot %u, %u bytes", slot, bytes);
     received = Failed(static_cast<int>(wherry::Status::failed), EPROTO, true);
     return nullptr;
   }
@@ -143,18 +144,19 @@ TMessage* TScif::RecvFromSlot(UInt_t slot, Int_t& received) {
   UInt_t what = 0;
   std::memcpy(&what, content.data() + sizeof bytes, sizeof what);
   if ((net2host(what) & kMESS_ZIP) == 0) return new wherry::root::MessageInSlot(taken.slots, taken.slot, content);
-  // No honest peer's: a compressed message frees its memory itself.
+  // An honest peer puts no compressed message into a slot. TMessage would free the slot's memory, so it is copied.
   char* const copy = new char[content.size()];
   std::memcpy(copy, content.data(), content.size());
   taken.slots->free(taken.slot);
   return new OwningMessage(copy, static_cast<Int_t>(content.size()));
 }
 
-/// The message behind a head that was received already. Null, and what to return, if it does not come.
+/// Receives the rest of a message after its head. If that fails, returns null, and sets `received` to the value that
+/// Recv is to return.
 TMessage* TScif::RecvBody(UInt_t bytes, UInt_t what, Int_t& received) {
   const std::size_t size = std::size_t{bytes} + sizeof bytes;
   if (bytes < sizeof what || size > INT_MAX) {
-    Error("Recv", "a message of %u bytes cannot be", bytes);
+    Error("Recv", "the peer announced a message of an invalid length: %u bytes", bytes);
     received = Failed(static_cast<int>(wherry::Status::failed), EPROTO, true);
     return nullptr;
   }
@@ -175,7 +177,7 @@ TMessage* TScif::RecvBody(UInt_t bytes, UInt_t what, Int_t& received) {
     const Int_t rest = RecvAll(buffer + head, static_cast<Int_t>(size - head));
     if (rest <= 0) {
       give_back();
-      received = rest == 0 ? kReset : rest;  // closed, but in mid-message
+      received = rest == 0 ? kReset : rest;  // an end within a message is an error
       return nullptr;
     }
   }

@@ -18,10 +18,11 @@ using layout::kRootSentBytes;
 using layout::kRootSentOffset;
 using layout::RootSentPage;
 
-/// About 2 us: mostly the ring was over long before.
+/// About 2 us. In most cases the sender's call returned long before.
 constexpr int kSpinLooks = 100;
 
-/// A sender that lost its CPU between its bytes and its ring has it again after this, even where there are hundreds.
+/// A sender that was descheduled between publishing its bytes and ringing the bell runs again within this time, even
+/// among hundreds of processes.
 constexpr std::chrono::seconds kSentTimeout{1};
 constexpr std::chrono::microseconds kStep{200};
 
@@ -47,7 +48,7 @@ void OwnSent::add(std::size_t bytes) {
   reinterpret_cast<RootSentPage*>(memory_.data())->sent.store(sent_, std::memory_order_release);  // SENT
 }
 
-/// A peer has shown its page before it sends: one look is enough.
+/// Maps the peer's page. One attempt is enough, because a peer registers its page before it sends.
 bool PeersSent::find(Stream& stream) {
   if (!mapped_.bytes().empty()) return true;
   if (useless_) return false;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Both ends of the word that adapters/root/layout/sent.hpp describes.
+// The sender's and the receiver's access to the page that adapters/root/layout/sent.hpp describes.
 //
-// A bell that rings late, for bytes that its receiver had found by itself, makes a descriptor readable with nothing to
-// be received. TMonitor's loops call Recv() then, which waits for one peer while the others have sent.
+// Problem: if a sender rings the bell after the receiver has already found the bytes, the descriptor becomes readable
+// with nothing to receive. TMonitor's loops then call Recv(), which blocks on this peer while others have sent.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,16 @@
 
 namespace wherry::root {
 
-/// This side's: it sends.
+/// The sender's end: counts the bytes that this side has sent.
 class OwnSent {
  public:
-  /// Shows the peer a page. Throws Error.
+  /// Registers a page for the peer to map. Throws Error.
   explicit OwnSent(Windows windows);
   OwnSent(const OwnSent&) = delete;
   OwnSent& operator=(const OwnSent&) = delete;
   ~OwnSent();
 
-  /// Counts the bytes of a call that is over.
+  /// Adds the bytes that a call has sent. To be called after the call has returned, hence after it rang the bell.
   void add(std::size_t bytes);
 
  private:
@@ -32,11 +32,11 @@ class OwnSent {
   std::uint64_t sent_ = 0;
 };
 
-/// The peer's: this side receives.
+/// The receiver's end: reads the peer's count.
 class PeersSent {
  public:
-  /// Waits until the peer's calls that sent the first `received` bytes are over, or `stream` has more to be received.
-  /// A peer that does not say so is waited for once, for kSentTimeout at most.
+  /// Blocks until the peer's calls that sent the first `received` bytes have returned, or until `stream` has more to
+  /// receive. If the peer does not update its count within kSentTimeout, later calls do not wait.
   void await(Stream& stream, std::uint64_t received);
 
  private:

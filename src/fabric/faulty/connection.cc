@@ -18,7 +18,8 @@ constexpr std::size_t kMostHeld = 16;
 
 }  // namespace
 
-/// LocalRegion memory on such a connection: puts are held back with those to the segment, and death is death here too.
+/// Exposed memory of the peer on a faulty connection. Its puts are held back together with those to the segment, and
+/// the death of the connection applies to it too.
 class FaultyRegion final : public memory::RemoteRegion {
  public:
   FaultyRegion(FaultyConnection& connection, std::shared_ptr<memory::RemoteRegion> inner)
@@ -63,7 +64,7 @@ class FaultyExposure final : public Exposure {
   Exposure& inner_;
 };
 
-/// Accesses stop short, and there are none once the connection is dead.
+/// Private memory of the peer. Accesses may stop short, and fail once the connection is dead.
 class FaultyPrivateMemory final : public PrivateMemory {
  public:
   FaultyPrivateMemory(FaultyConnection& connection, PrivateMemory& inner) : connection_(connection), inner_(inner) {}
@@ -105,7 +106,7 @@ FaultyConnection::~FaultyConnection() = default;
 bool FaultyConnection::lives() {
   if (plan_.die != 0 && calls_.fetch_add(1, std::memory_order_relaxed) + 1 >= plan_.die && !dead_.exchange(true)) {
     for (const Bell bell : kBells) inner_->notify_self(bell);
-    // An event descriptor shows the end of a socket only. Another kind shows what the loop above rang.
+    // An event descriptor that is a socket shows only the socket's end. Others show the rings of the loop above.
     for (const auto& descriptor : event_descriptors_) (void)::shutdown(descriptor, SHUT_RDWR);
   }
   return !dead_;
@@ -152,7 +153,7 @@ bool FaultyConnection::release(std::size_t which) {
   return reached != nullptr ? reached->put(offset, source) : put_whole(offset, source);
 }
 
-/// A full queue is waited for without the bell, which is the sending thread's.
+/// Puts everything. Waits for a full queue by polling, because the bell belongs to the sending thread.
 bool FaultyConnection::put_whole(std::uint64_t offset, std::span<const std::byte> source) {
   while (!source.empty()) {
     const std::size_t taken = inner_->put(offset, source);
@@ -166,7 +167,7 @@ bool FaultyConnection::put_whole(std::uint64_t offset, std::span<const std::byte
   return true;
 }
 
-/// Held back, it is put in pieces, in any order, before the word that the wrapped fabric then carries alone.
+/// Puts held back are sent in pieces, in any order, before the word; the wrapped fabric then sends the word alone.
 bool FaultyConnection::put_and_signal(std::uint64_t offset, std::span<const std::byte> source, std::uint64_t word,
                                       std::uint64_t value, Bell bell) {
   if (!in_range(offset, source.size(), remote_bytes()) || !is_word(word, remote_bytes())) return false;
@@ -209,8 +210,8 @@ bool FaultyConnection::signal(std::uint64_t offset, std::uint64_t value, Bell be
   return inner_->signal(offset, value, bell);
 }
 
-// The wrapped connection has states of its own: were signals to go by those and announcements by these, one
-// sleep would be rung twice.
+// Announces with the states of this object. If signals used the states of the wrapped connection, and announcements
+// those of this object, one sleep would be rung twice.
 bool FaultyConnection::store_and_announce(std::uint64_t offset, std::uint64_t value, Bell bell) {
   if (inner_->peer_gone()) return false;
   reinterpret_cast<layout::Word*>(inner_->map() + offset)->store(value, std::memory_order_release);  // SIGNAL
@@ -221,13 +222,13 @@ bool FaultyConnection::store_and_announce(std::uint64_t offset, std::uint64_t va
 Result FaultyConnection::flush(Deadline deadline) {
   const std::lock_guard lock(mutex_);
   const bool released = lives() && release_all();
-  // Also when that failed: what was handed over before may be read until this returns.
+  // Even if that failed: the memory of earlier puts may be read until this returns.
   const Result flushed = inner_->flush(deadline);
   if (!released && flushed.error != ETIMEDOUT) return Result::failure(ECONNRESET);
   return plan_.unacknowledged != 0 && flushed.ok() ? await_death(deadline) : flushed;
 }
 
-/// What a flush comes to when no acknowledgement arrives.
+/// Returns the result of a flush to which no acknowledgement arrives.
 Result FaultyConnection::await_death(const Deadline& deadline) {
   while (!inner_->peer_gone()) {
     if (deadline && std::chrono::steady_clock::now() >= *deadline) return Result::failure(ETIMEDOUT);

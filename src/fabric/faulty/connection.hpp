@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connection on which things go wrong, as far as the contract lets them. May include: base, arch, layout.
+// A connection with injected faults, as far as the contract allows them. May include: base, arch, layout.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 
 namespace wherry::fabric::faulty {
 
-/// Death is played to this side only: it sees its peer gone, and the peer learns of it when this connection is
-/// destroyed, as it should then be. Own segment and map stay until that.
+/// Simulates the peer's death only to this side. The peer notices it when this connection is destroyed, as its owner
+/// should do then. This side's segment and map() stay valid until that.
 class FaultyConnection final : public Connection {
  public:
   FaultyConnection(std::unique_ptr<Connection> inner, const FaultPlan& plan);
@@ -68,13 +68,13 @@ class FaultyConnection final : public Connection {
     std::span<const std::byte> source;
   };
 
-  /// Counts a call. False: the connection is, or has just become, dead.
+  /// Counts a call. False if the connection is dead, perhaps since this call.
   bool lives();
   void delay(Dice& dice) const;
-  /// How much of an access to `bytes` of private memory the plan allows.
+  /// Returns how many of `bytes` of private memory the plan lets an access reach.
   std::size_t allowed(std::size_t bytes, Dice& dice);
   void hold(std::shared_ptr<memory::RemoteRegion> reached, std::uint64_t offset, std::span<const std::byte> source);
-  /// Holds it back, and lets go of others if there are too many. False: it is dead.
+  /// Holds a put back, and releases others if too many are held. False if the connection is dead.
   bool hold_back(std::shared_ptr<memory::RemoteRegion> reached, std::uint64_t offset,
                  std::span<const std::byte> source);
   bool release(std::size_t which);
@@ -91,14 +91,14 @@ class FaultyConnection final : public Connection {
   std::unique_ptr<PrivateMemory> private_memory_;
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<bool> dead_{false};
-  std::array<std::atomic<int>, 2> event_descriptors_{-1, -1};  // [bell]: that was asked for
-  std::mutex mutex_;                                           // guards what follows
+  std::array<std::atomic<int>, 2> event_descriptors_{-1, -1};  // [bell]: -1 until it was asked for
+  std::mutex mutex_;                                           // guards puts_ and held_
   Dice puts_;
   std::vector<Held> held_;
-  std::array<Dice, 2> wakes_;  // [bell that is rung]: its announcing thread's
-  std::array<Dice, 2> arms_;   // [bell that is armed]: its waiting thread's
-  Dice reads_;                 // the receiving thread's
-  Dice writes_;                // the sending thread's
+  std::array<Dice, 2> wakes_;  // [bell that is rung]: used by its announcing thread
+  std::array<Dice, 2> arms_;   // [bell that is armed]: used by its waiting thread
+  Dice reads_;                 // used by the receiving thread
+  Dice writes_;                // used by the sending thread
 };
 
 }  // namespace wherry::fabric::faulty

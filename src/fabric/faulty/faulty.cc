@@ -13,7 +13,7 @@
 namespace wherry::fabric::faulty {
 namespace {
 
-constexpr std::uint64_t kSeedsApart = 1'000'003;  // a connection uses a few seeds that follow its own
+constexpr std::uint64_t kSeedsApart = 1'000'003;  // a connection also uses the few seeds after its own
 
 class FaultyListener final : public Listener {
  public:
@@ -31,7 +31,7 @@ class FaultyListener final : public Listener {
   }
 
   [[nodiscard]] int descriptor() const override { return inner_->descriptor(); }
-  /// By this address a connector meets faults on its own side, too.
+  /// Has the name of this fabric, so that a connector that uses the address has faults on its own side too.
   [[nodiscard]] const Address& local() const override { return local_; }
 
  private:

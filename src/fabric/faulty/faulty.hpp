@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Wraps any fabric: "faulty+NAME" is the fabric NAME on which things go wrong by a seeded plan (WHERRY_FAULTS), as far
-// as the contract of fabric.hpp lets them. May include: base, arch, layout.
+// Fault injection for any fabric: "faulty+NAME" is the fabric NAME with faults by a seeded plan (WHERRY_FAULTS). All
+// faults are allowed by the contract of fabric.hpp. May include: base, arch, layout.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ class FaultyFabric final : public Fabric {
 
  private:
   [[nodiscard]] bool hides_map() const;
-  /// The plan of the next listener or connector: each has a sequence of faults of its own.
+  /// Returns the plan of the next listener or connector. Each has its own sequence of faults.
   FaultPlan next_plan();
 
   Fabric& inner_;

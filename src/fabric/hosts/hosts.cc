@@ -15,7 +15,7 @@
 namespace wherry::fabric::hosts {
 namespace {
 
-/// Where all nodes are on this host: the listener of that one fabric, by an address that names none.
+/// The listener if all nodes are on this host: that of one fabric, with an address that names no fabric.
 class LocalListener final : public Listener {
  public:
   LocalListener(std::unique_ptr<Listener> inner, std::string fabric)

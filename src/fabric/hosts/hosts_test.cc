@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which fabric a node is reached over, and one port on two fabrics. Both are this process's here: inproc stands for
-// shm, inproc-put for ofi.
+// The choice of the fabric for a node, and one port on two fabrics. In these tests inproc stands for shm, and
+// inproc-put for ofi.
 #include "fabric/hosts/hosts.hpp"
 
 #include <gmock/gmock.h>
@@ -29,7 +29,7 @@ const Address kAnyPort{.fabric = "", .node = 0, .port = std::nullopt};
 Fabric& near() { return find("inproc"); }
 Fabric& far() { return find("inproc-put"); }
 
-/// Where every port is taken, or every accept fails.
+/// A fabric on which every port is taken, or every accept fails.
 class BrokenFabric final : public Fabric {
  public:
   explicit BrokenFabric(bool listens) : listens_(listens) {}

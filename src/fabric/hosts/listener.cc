@@ -18,7 +18,7 @@ Address on(const Fabric& fabric, const Address& wanted) {
   return address;
 }
 
-/// Null: another process has that port.
+/// Listens at an address. Null if the port is in use.
 std::unique_ptr<Listener> listen_if_free(Fabric& fabric, const Address& address) {
   try {
     return fabric.listen(on(fabric, address));
@@ -61,7 +61,7 @@ void HostsListener::listen(Fabric& here, Fabric& elsewhere, const Address& wante
 }
 
 std::unique_ptr<Connection> HostsListener::try_accept(const Offer& offer) {
-  // The turn passes before a call that may throw: a listener that fails again and again does not starve the other.
+  // Changes the order before the calls, which may throw, so that a failing listener does not starve the other.
   const std::size_t first = next_;
   next_ = 1 - next_;
   if (auto connection = listeners_[first]->try_accept(offer)) return connection;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One port on two fabrics.
+// A listener with the same port on two fabrics.
 #pragma once
 
 #include <array>
@@ -16,11 +16,11 @@ namespace wherry::fabric::hosts {
 
 class HostsListener final : public Listener {
  public:
-  /// Listens at `wanted`, whose node is the own one, on both fabrics. A free port is one that both have. Throws what
-  /// they throw; Error(EMFILE).
+  /// Listens at `wanted`, an address of this node, on both fabrics. Without a port it chooses one that is free on both.
+  /// Throws the errors of the fabrics; Error(EMFILE).
   HostsListener(Fabric& here, Fabric& elsewhere, const Address& wanted);
 
-  /// From both fabrics in turn: neither waits for long because the other has many connectors.
+  /// Accepts from both fabrics in turn, so that many connectors on one do not delay those on the other.
   std::unique_ptr<Connection> try_accept(const Offer& offer) override;
   [[nodiscard]] int descriptor() const override { return either_.get(); }
   [[nodiscard]] const Address& local() const override { return local_; }
@@ -29,9 +29,9 @@ class HostsListener final : public Listener {
   void listen(Fabric& here, Fabric& elsewhere, const Address& wanted);
 
   std::array<std::unique_ptr<Listener>, 2> listeners_;
-  std::size_t next_ = 0;  ///< which of them is asked first
+  std::size_t next_ = 0;  ///< the listener that the next try_accept asks first
   Address local_;
-  UniqueFd either_;  ///< an epoll descriptor of both
+  UniqueFd either_;  ///< an epoll descriptor with both listeners
 };
 
 }  // namespace wherry::fabric::hosts

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two endpoints in one process, moving real bytes: "inproc", where each maps the other's memory; "inproc-put", where
-// nothing is mapped and a thread carries puts out late; "inproc-net", which behaves as badly as a network may; and
-// "inproc-net-words", on which words travel alone, as on networks that carry none with a payload.
+// Fabrics between two endpoints in one process:
+//   inproc            load/store form: each side maps the other's memory
+//   inproc-put        put form: a thread carries out puts late
+//   inproc-net        put form: simulates the worst behaviour that a network may have
+//   inproc-net-words  the same, for networks on which words travel alone, without a payload
 #include <cerrno>
 #include <utility>
 
@@ -72,7 +74,7 @@ class InprocListener final : public Listener {
         auto own = std::make_unique<Side>(offer, form_.reach);
         if (auto connection = meet(*attempt, std::move(own))) return connection;
       } catch (...) {
-        queue_->push_front(attempt);  // what is wrong here is not the connector's fault: it may be accepted later
+        queue_->push_front(attempt);  // the failure is on this side: the connector may be accepted later
         throw;
       }
     }
@@ -95,13 +97,13 @@ class InprocListener final : public Listener {
     return true;
   }
 
-  /// Null: the connector has given up.
+  /// Makes the connection. Null if the connector has given up.
   std::unique_ptr<Connection> meet(Attempt& attempt, std::unique_ptr<Side> own) {
     Ends ends;
     {
       const std::lock_guard lock(attempt.mutex);
       if (attempt.state != Attempt::State::waiting) return nullptr;
-      attempt.state = Attempt::State::refused;  // should the making fail
+      attempt.state = Attempt::State::refused;  // in case making the ends throws
       const Address connector{.fabric = local_.fabric, .node = local_.node, .port = std::nullopt};
       ends = form_.make({std::move(own), std::move(attempt.side)}, {attempt.target, connector});
       attempt.connection = std::move(ends[1]);

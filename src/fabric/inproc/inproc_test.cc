@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What inproc does beyond the contract, and the put-only form does as badly as the contract allows. The contract itself
-// is checked by tests/conformance.
+// Guarantees of inproc beyond the contract, and the worst behaviour of the put form that the contract allows.
+// tests/conformance checks the contract itself.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The end of an "inproc" connection.
 #pragma once
 
 #include <cerrno>
@@ -7,7 +8,7 @@
 
 namespace wherry::fabric::inproc {
 
-/// Load/store form: a put is a copy and complete when it returns.
+/// Load/store form: a put is a copy, and is complete when it returns.
 class MappedEnd final : public End {
  public:
   using End::End;

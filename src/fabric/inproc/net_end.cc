@@ -16,7 +16,7 @@ using Word = SendQueue::Word;
 
 std::uint64_t address_of(const std::byte* pointer) { return reinterpret_cast<std::uint64_t>(pointer); }
 
-/// Exposed memory, registered while it is.
+/// Exposed memory. It is registered as long as it is exposed.
 class NetLocalRegion final : public memory::LocalRegion {
  public:
   explicit NetLocalRegion(std::shared_ptr<memory::LocalRegion> exposed) : exposed_(std::move(exposed)) {
@@ -33,10 +33,10 @@ class NetLocalRegion final : public memory::LocalRegion {
 
  private:
   const std::shared_ptr<memory::LocalRegion> exposed_;
-  const Origin origin_;  ///< a forked child's copy leaves NetMemory alone, whose lock the parent may have had
+  const Origin origin_;  ///< a forked child's copy does not use NetMemory, whose lock a parent's thread may have held
 };
 
-/// Memory of the peer's arena. What is queued keeps its mapping.
+/// Memory of the peer's arena. Queued items keep its mapping alive.
 class NetRegion final : public memory::RemoteRegion {
  public:
   NetRegion(std::shared_ptr<NetLink> link, std::size_t side, memory::ArenaView::Range range)
@@ -64,8 +64,8 @@ class NetRegion final : public memory::RemoteRegion {
   const memory::ArenaView::Range range_;
 };
 
-/// Memory that is named by its address, and may be gone: accesses do not fault, and go past the network. Only a signal
-/// waits for what was put before.
+/// Memory that is given by its address, and may be unmapped: accesses do not fault, and bypass the network. Only a
+/// signal waits for earlier puts.
 class PrivateNetRegion final : public memory::RemoteRegion {
  public:
   PrivateNetRegion(std::shared_ptr<NetLink> link, std::size_t side, std::uint64_t address)
@@ -140,7 +140,7 @@ void NetEnd::end_progress(Bell bell) {
   if (!origin_.inherited()) link_->end_progress(side_, bell);
 }
 
-/// In this side's own page: the network has no memory that both sides see.
+/// Announces the sleep in this side's own page, because over a network no memory is visible to both sides.
 void NetEnd::arm(Bell bell) {
   if (origin_.inherited()) return;
   link_->end_progress(side_, bell);

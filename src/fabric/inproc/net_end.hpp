@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The end of an "inproc-net" connection.
 #pragma once
 
 #include <chrono>
@@ -10,7 +11,7 @@
 
 namespace wherry::fabric::inproc {
 
-/// What both ends hold: the sides, and the network between them.
+/// Shared by both ends: the sides, and the network between them.
 struct NetPair : Pair {
   std::shared_ptr<NetLink> link;
 };
@@ -41,7 +42,7 @@ class NetEnd final : public End {
   void notify_self(Bell bell) override;
   bool peer_gone() override;
 
-  /// For tests, as NetLink has them.
+  /// For tests: as NetLink::cut and NetLink::heal.
   void cut(std::chrono::nanoseconds limit) { link_->cut(limit); }
   void heal() { link_->heal(); }
 

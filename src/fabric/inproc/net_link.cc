@@ -13,7 +13,7 @@ namespace wherry::fabric::inproc {
 namespace {
 
 constexpr std::size_t kLongestSleepUs = 300;
-/// News of a death: mostly soon, so that tests with many of them end.
+/// Maximum delay until a side learns of the other's death. Usually the short one, so that tests with many deaths end.
 constexpr std::size_t kLatestNewsUs = 50'000, kLateNewsUs = 2'000;
 
 std::byte* pointer(std::uint64_t address) { return std::bit_cast<std::byte*>(address); }
@@ -57,7 +57,7 @@ bool NetLink::accept(std::size_t side, Item item) {
   return true;
 }
 
-/// As a network's hardware does, which reads and writes registered memory only.
+/// Breaks the connection if memory is not registered, as network hardware only accesses registered memory.
 bool NetLink::refuse_unregistered(std::size_t side, const Item& item) {
   NetMemory& registered = NetMemory::instance();
   if (registered.covers(item.source) && registered.covers(item.into)) return false;
@@ -132,7 +132,7 @@ void NetLink::heal() {
   const auto now = Clock::now();
   tick(now);
   cut_ = false;
-  service_ = Service::idle;  // it sleeps until the limit
+  service_ = Service::idle;  // it sleeps until the limit of cut()
   for (const std::size_t side : {0U, 1U}) {
     if (!left_[1 - side]) gone_at_[side].reset();
   }
@@ -145,7 +145,7 @@ void NetLink::tick(Clock::time_point now) {
   }
 }
 
-/// What was delivered before is visible; nothing follows.
+/// Makes the other side gone for this one. Everything delivered before is visible; nothing follows.
 void NetLink::declare_gone(std::size_t side) {
   gone_at_[side].reset();
   if (std::exchange(gone_[side], true)) return;
@@ -156,7 +156,7 @@ void NetLink::declare_gone(std::size_t side) {
   progress_.notify_all();
 }
 
-/// The engine of one side: delivers what came, hears of acknowledgements, sends what waits.
+/// The engine of one side: delivers what has arrived, handles acknowledgements, sends what is queued.
 bool NetLink::advance(std::size_t side, Clock::time_point now) {
   tick(now);
   if (cut_ || gone_[side]) return false;
@@ -173,7 +173,7 @@ bool NetLink::deliver(std::size_t side, Clock::time_point now) {
     for (std::size_t i = 0; i < message.pieces.size(); ++i) due.emplace_back(&message, i);
   }
   std::shuffle(due.begin(), due.end(), random_);
-  // Not all at once: a look in between finds a part of them.
+  // Delivers only a part, so that a look in between finds the memory half-written.
   due.resize(due.empty() ? 0 : 1 + below(due.size()));
   for (const auto& [message, which] : due) deliver_piece(*message, which);
   for (Message& message : from(1 - side).wire) {
@@ -193,7 +193,7 @@ void NetLink::deliver_piece(Message& message, std::size_t which) {
   piece.bytes = 0;
 }
 
-/// Stores the words before which everything was delivered. A message that is delivered is acknowledged.
+/// Removes messages that are delivered, in order, and stores their words. Delivered messages are acknowledged later.
 bool NetLink::retire(std::size_t side) {
   Direction& direction = from(1 - side);
   bool any = false;
@@ -250,7 +250,7 @@ bool NetLink::transmit(std::size_t side, Clock::time_point now) {
   return any;
 }
 
-/// Up to eight bytes in two, so that a word that a put carries is torn.
+/// Cuts a message into pieces; up to eight bytes into two, so that a word in a put is torn.
 void NetLink::cut_into_pieces(Message& message) {
   const std::size_t bytes = message.item.into.empty() ? message.payload.size() : message.item.into.size();
   const std::size_t pieces = bytes <= 8 ? 2 : 1 + below(kMostPieces);
@@ -263,7 +263,7 @@ void NetLink::cut_into_pieces(Message& message) {
   if (at < bytes) message.pieces.push_back({at, bytes - at});
 }
 
-/// The engine of one side on the caller's thread. What it moved is work for the other side's.
+/// Runs the engine of one side on the caller's thread. If it moved something, the other side has work.
 bool NetLink::drive(std::size_t side, Clock::time_point now) {
   const bool moved = advance(side, now);
   for (const std::size_t end : {side, 1 - side}) {
@@ -315,7 +315,8 @@ std::optional<Carried::Clock::time_point> NetLink::run() {
   return next;
 }
 
-/// `parked`: until when waiters drive the sides.
+/// Returns when the service must run next; empty: there is no work.
+/// @param parked  [side]: until when a waiter drives it
 std::optional<Carried::Clock::time_point> NetLink::next_run(
     const std::array<std::optional<Clock::time_point>, 2>& parked, Clock::time_point now) const {
   std::optional<Clock::time_point> next;

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The network between the two ends of an "inproc-net" connection, as badly as a network may behave:
+// Simulates the network between the two ends of an "inproc-net" connection, with the worst behaviour that is allowed:
 //
-//  - Memory changes only while an engine of its side runs: the service thread, which sleeps up to 300 us first, or a
-//    waiter that calls `progress`, which parks the service thread.
-//  - Puts are complete for their sender once the wire has them, long before they are delivered. They are delivered in
-//    pieces, in any order, with words torn; only the word of a signal is stored whole, after all that came before it.
-//  - A queue that is full takes nothing for a while.
-//  - Sources that were not registered break the connection.
-//  - A closed end drops what was not acknowledged. The other hears of it up to 50 ms later.
-//  - The cable can be cut: nothing arrives, both sides live, and are dead to each other after a limit.
+//  - Memory changes only while an engine of its side runs. That is the service thread, which sleeps up to 300 us first,
+//    or a waiter that calls `progress`, which parks the service thread.
+//  - The sender's memory is free once the wire has a put, long before its delivery. Puts are delivered in pieces, in
+//  any
+//    order, with torn words. Only the word of a signal is stored whole, after everything that was sent before it.
+//  - A full queue takes nothing for a while.
+//  - Sources that are not registered break the connection.
+//  - A closed end drops what was not acknowledged. The other end notices that up to 50 ms later.
+//  - The cable can be cut: nothing arrives, and after a limit each side considers the other dead, although both live.
 //
 // May include: base, arch, layout, memory.
 #pragma once
@@ -30,10 +31,10 @@
 
 namespace wherry::fabric::inproc {
 
-/// How words travel: with a payload, as libfabric's tcp provider has it, or in messages of their own.
+/// How words travel: with a payload, as with libfabric's tcp provider, or in separate messages.
 enum class WordsTravel : std::uint8_t { with_payload, alone };
 
-/// All calls from any thread. `side` is the side that calls.
+/// Thread-safe. `side` is the side that calls.
 class NetLink final : public Carried, public std::enable_shared_from_this<NetLink> {
  public:
   using Item = SendQueue::Item;
@@ -41,28 +42,28 @@ class NetLink final : public Carried, public std::enable_shared_from_this<NetLin
   NetLink(std::array<Side*, 2> sides, WordsTravel words, std::uint64_t seed)
       : sides_(sides), words_(words), random_(static_cast<std::minstd_rand::result_type>(seed)) {}
 
-  /// Takes a prefix of a put, or nothing if the queue is full: then rings `space` once it has room. 0, too: dead, or
-  /// the source is not registered.
+  /// Takes a prefix of a put. 0 if the queue is full; then rings `space` once it has room. Also 0 if the connection is
+  /// dead or the source is not registered.
   std::size_t put(std::size_t side, std::uint64_t to, std::span<const std::byte> source);
-  /// Takes all of it. False: dead, or source or destination is not registered.
+  /// Takes the whole item. False if the connection is dead, or source or destination is not registered.
   bool push(std::size_t side, Item item);
   [[nodiscard]] bool has_room(std::size_t side);
-  /// Waits until the other side's engine has delivered everything that was pushed before.
+  /// Blocks until everything pushed before was delivered and acknowledged.
   Result flush(std::size_t side, const Deadline& deadline);
   void progress(std::size_t side, Bell bell);
   void end_progress(std::size_t side, Bell bell);
   [[nodiscard]] bool is_gone(std::size_t side);
-  /// Nothing touches memory of this side's afterwards, nor sources of its puts.
+  /// Ends this side. Afterwards nothing accesses its memory or the sources of its puts.
   void leave(std::size_t side) noexcept;
 
-  /// For tests: nothing arrives from now on, and after `limit` both sides are dead to each other.
+  /// For tests: nothing arrives from now on, and after `limit` each side considers the other dead.
   void cut(std::chrono::nanoseconds limit);
   void heal();
 
   std::optional<Clock::time_point> run() override;
 
  private:
-  /// Of the service thread. It is called while there is work, unless waiters drive all sides that have some.
+  /// State of the service thread. `called`: it runs because there is work. `parked`: waiters drive all sides with work.
   enum class Service : std::uint8_t { idle, parked, called };
   /// A part of a message's payload that is delivered at once.
   struct Piece {
@@ -72,7 +73,7 @@ class NetLink final : public Carried, public std::enable_shared_from_this<NetLin
   struct Message {
     Item item;
     std::vector<std::byte> payload;
-    std::vector<Piece> pieces;  ///< not delivered yet
+    std::vector<Piece> pieces;  ///< pieces that are not delivered yet
     Clock::time_point not_before;
   };
   /// From one side to the other.
@@ -80,8 +81,8 @@ class NetLink final : public Carried, public std::enable_shared_from_this<NetLin
     SendQueue queue;
     std::deque<Message> wire;
     std::size_t wire_bytes = 0;
-    std::size_t unacknowledged = 0;  ///< delivered messages of which the sender's engine does not know
-    std::uint64_t delivered = 0;     ///< by number of pushes
+    std::size_t unacknowledged = 0;  ///< delivered messages that the sender's engine does not know of yet
+    std::uint64_t delivered = 0;     ///< number of the last push that was delivered
     std::uint64_t acknowledged = 0;
     bool wants_room = false;  ///< a put took nothing
     std::uint64_t rung[2] = {};
@@ -122,12 +123,12 @@ class NetLink final : public Carried, public std::enable_shared_from_this<NetLin
   std::minstd_rand random_;
   std::array<Direction, 2> directions_;  // [side that sends]
   std::array<bool, 2> left_{};
-  std::array<bool, 2> gone_{};                               // [side]: the other is gone, and this one knows
-  std::array<std::optional<Clock::time_point>, 2> gone_at_;  // [side]: when it is to hear of it
+  std::array<bool, 2> gone_{};                               // [side]: the other side is gone, and this one knows
+  std::array<std::optional<Clock::time_point>, 2> gone_at_;  // [side]: when it will learn that the other is gone
   bool cut_ = false;
   std::array<ServicePark, 2> parks_;
   Service service_ = Service::idle;
-  Clock::time_point service_at_{};  ///< when it runs, or looks whether the leases have run out
+  Clock::time_point service_at_{};  ///< when the service runs, or checks whether the leases have expired
 };
 
 }  // namespace wherry::fabric::inproc

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The registered memory of "inproc-net".
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 
 namespace wherry::fabric::inproc {
 
-/// Memory that "inproc-net" may send from and receive into. All calls from any thread.
+/// Memory that "inproc-net" may send from and receive into. Thread-safe.
 class NetMemory {
  public:
   /// Never destroyed: buffers in static objects may outlive main().
@@ -23,7 +24,7 @@ class NetMemory {
     const std::lock_guard lock(mutex_);
     ranges_.emplace(range.data(), range.data() + range.size());
   }
-  /// One that was added.
+  /// Removes a range, which must have been added.
   void remove(std::span<const std::byte> range) {
     const std::lock_guard lock(mutex_);
     const auto [first, last] = ranges_.equal_range(range.data());
@@ -34,7 +35,7 @@ class NetMemory {
     if (range.empty()) return true;
     const std::lock_guard lock(mutex_);
     const std::byte* const end = range.data() + range.size();
-    // From the nearest one on: mostly that is it.
+    // Searches from the nearest range, which usually is the one.
     return std::any_of(std::make_reverse_iterator(ranges_.upper_bound(range.data())), ranges_.rend(),
                        [end](const auto& added) { return added.second >= end; });
   }

@@ -61,8 +61,8 @@ void End::disarm(Bell bell) {
 
 bool End::silence(Bell bell) {
   const bool rung = own_.bells[index(bell)].silence();
-  // Death rings once and for all; what was taken of it is put back. The peer closes first and rings then, so one of the
-  // two rings comes after the silence.
+  // The bell of a dead connection rings forever, so the ring that was taken is restored. The peer sets `closed` first
+  // and then rings. So either this ring or the peer's comes after the silence.
   if (peer_gone()) notify_self(bell);
   return rung;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two ends of a connection within one process have in common. It lives until both are gone, so that neither
-// can reach memory that is not there. May include: base, arch, layout, memory.
+// The data that the two ends of a connection within one process share. It exists until both are gone, so that neither
+// accesses freed memory. May include: base, arch, layout, memory.
 #pragma once
 
 #include <array>
@@ -22,20 +22,20 @@ struct Side {
   Segment segment;
   std::shared_ptr<memory::SharedMemory> shared;
   const bool exposes;
-  layout::BellPage page{};         // says whether the *other* side sleeps, as between processes
-  std::array<EventBell, 2> bells;  // this side hears them
+  layout::BellPage page{};         // tells whether the *other* side sleeps, as between processes
+  std::array<EventBell, 2> bells;  // the bells that this side sleeps on
   std::atomic<bool> closed{false};
   Greeting greeting;
 };
 
-/// The peer is this process itself.
+/// Returns this process as the peer.
 Peer this_process(Address address);
 
 struct Pair {
   std::array<std::unique_ptr<Side>, 2> sides;
 };
 
-/// The part of an end that both forms share: bells, sleeping, and the news of the other end's death.
+/// The part of an end that all forms share: bells, sleeping, and detection of the other end's death.
 class End : public Connection, private Exposure {
  public:
   End(std::shared_ptr<Pair> pair, std::size_t side, Peer peer);
@@ -58,7 +58,7 @@ class End : public Connection, private Exposure {
   [[nodiscard]] const Greeting& peer_greeting() const override { return far_.greeting; }
 
  protected:
-  /// Memory of the arena, as this form reaches it.
+  /// Returns memory of the arena, as this form reaches it.
   virtual std::shared_ptr<memory::RemoteRegion> reach_arena(std::uint64_t place, std::size_t bytes) = 0;
   bool notify(Bell bell) override {
     far_.bells[index(bell)].notify();
@@ -66,10 +66,11 @@ class End : public Connection, private Exposure {
   }
   [[nodiscard]] Side& own() const { return own_; }
   [[nodiscard]] Side& far() const { return far_; }
-  /// To be called once, by the destructor of each form, when nothing of this end reaches the peer's memory any more.
+  /// Tells the other end that this one is gone. The destructor of each form calls it once, when this end cannot access
+  /// the peer's memory any more.
   void leave() noexcept;
 
-  /// Memory that is named by its address.
+  /// Returns memory that is given by its address.
   virtual std::shared_ptr<memory::RemoteRegion> reach_private(std::uint64_t address);
   std::shared_ptr<memory::LocalRegion> expose(std::span<std::byte> memory) override;
 

@@ -8,7 +8,7 @@ namespace wherry::fabric::inproc {
 
 namespace {
 
-constexpr std::uint16_t kFirstFreePort = 1089;  // below it are the ports that SCIF keeps for the administrator
+constexpr std::uint16_t kFirstFreePort = 1089;  // SCIF reserves the ports below for the administrator
 
 void refuse(Attempt& attempt) {
   {

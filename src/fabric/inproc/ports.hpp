@@ -14,7 +14,7 @@
 
 namespace wherry::fabric::inproc {
 
-/// One connection attempt: shared by the connector and, while it waits in the queue, the listener.
+/// One attempt to connect. The connector and, while it is queued, the listener share it.
 struct Attempt {
   enum class State : std::uint8_t { waiting, accepted, refused, given_up };
 
@@ -22,14 +22,14 @@ struct Attempt {
   EventBell news;
   std::mutex mutex;
   State state = State::waiting;
-  std::unique_ptr<Side> side;              // the connector's, until it is accepted
-  std::unique_ptr<Connection> connection;  // the connector's, once it is accepted
+  std::unique_ptr<Side> side;              // the connector's side, until the attempt is accepted
+  std::unique_ptr<Connection> connection;  // the connector's end, once the attempt is accepted
 };
 
 /// The connectors that wait at one port.
 class Queue {
  public:
-  /// False: the port is closed.
+  /// Appends an attempt. False if the port is closed.
   bool push(const std::shared_ptr<Attempt>& attempt);
   void push_front(const std::shared_ptr<Attempt>& attempt);
   std::shared_ptr<Attempt> pop();
@@ -47,10 +47,10 @@ class Ports {
  public:
   using Key = std::pair<std::uint16_t, std::uint16_t>;  // node, port
 
-  /// Binds `address` ('*' as port: a free one) to a new queue. Throws Error(EADDRINUSE).
+  /// Binds `address` to a new queue; without a port, chooses a free one. Throws Error(EADDRINUSE).
   std::pair<Key, std::shared_ptr<Queue>> bind(std::uint16_t node, const Address& address);
   void release(const Key& key);
-  /// Null: there is no listener.
+  /// Returns the queue of a port; null if there is no listener.
   std::shared_ptr<Queue> find(const Key& key);
 
  private:

@@ -13,9 +13,9 @@ namespace wherry::fabric::inproc {
 PutEnd::PutEnd(std::shared_ptr<PutPair> pair, std::size_t side, Peer peer)
     : End(pair, side, std::move(peer)), queue_(*pair->queues[side]), far_queue_(*pair->queues[1 - side]) {}
 
-// Both queues end here: one reads this side's sources, the other writes to this side's segment, and both may be memory
-// of the caller's that is unmapped next. In this order, so that a peer that sees this side gone gets nothing more from
-// it, and once a put of the peer's fails, the peer sees that this side is gone.
+// Ends both queues: one reads this side's sources, the other writes to this side's segment, and the caller may unmap
+// both next. The order guarantees two things: a peer that sees this side gone gets nothing more from it; and when a put
+// of the peer fails, the peer sees that this side is gone.
 PutEnd::~PutEnd() {
   queue_.kill();
   leave();
@@ -45,12 +45,12 @@ bool PutEnd::get(std::span<std::byte> destination, std::uint64_t offset) {
 
 namespace {
 
-/// The wire carries everything.
+/// Memory of the arena that is accessed by the wire.
 class WiredRegion final : public memory::RemoteRegion {
  public:
   WiredRegion(std::shared_ptr<PutQueue> queue, memory::ArenaView::Range range)
       : queue_(std::move(queue)), range_(std::move(range)) {}
-  ~WiredRegion() override { (void)queue_->flush({}); }  // what is queued needs the mapping
+  ~WiredRegion() override { (void)queue_->flush({}); }  // queued steps need the mapping
 
   bool put(std::uint64_t offset, std::span<const std::byte> source) override {
     return copy(range_.start + offset, source);

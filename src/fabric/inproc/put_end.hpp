@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The end of an "inproc-put" connection.
 #pragma once
 
 #include "fabric/inproc/put_queue.hpp"
@@ -10,7 +11,7 @@ struct PutPair : Pair {
   std::array<std::shared_ptr<PutQueue>, 2> queues;  // [side that sends]
 };
 
-/// Put-only form: the wire does everything.
+/// Put form: the wire carries out all operations.
 class PutEnd final : public End {
  public:
   PutEnd(std::shared_ptr<PutPair> pair, std::size_t side, Peer peer);

@@ -69,7 +69,8 @@ void PutQueue::hand_to_wire() {
   with_wire_ = true;
 }
 
-// Rare and short enough that tests with millions of puts still end, long enough to outlast any luck with timing.
+// Delays few steps, and briefly, so that tests with millions of puts end. The delay is long enough to reveal code that
+// works only by lucky timing.
 PutQueue::Clock::time_point PutQueue::hold_back() {
   if (below(512) != 0) return {};
   return Clock::now() + std::chrono::microseconds(below(300));
@@ -89,7 +90,8 @@ std::optional<PutQueue::Clock::time_point> PutQueue::run() {
   return copied || retired ? now : next;
 }
 
-// A signal waits for the copies before it, but nothing makes the copies after it wait for the signal.
+// Returns how many steps may be shuffled. A signal waits for the copies before it, but copies after it need not wait
+// for the signal.
 std::size_t PutQueue::reach_of_shuffle() {
   if (below(4) == 0) return steps_.size();
   const auto signal = std::find_if(steps_.begin(), steps_.end(), [](const Step& step) { return step.from == nullptr; });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way of puts and signals from one side to the other in the put-only form. A thread of its own, the wire, carries
-// them out: late, cut into pieces, in a random order, reading the source only then. It keeps the contract and not one
-// bit more, so that code which leans on anything else breaks here and not on a network.
+// The queue of puts and signals from one side to the other in the put form. A separate thread, the wire, carries them
+// out: late, in pieces, in random order, and reading the source only then. It guarantees exactly the contract, so that
+// code which relies on more fails here, not on a network.
 // May include: base, arch, layout.
 #pragma once
 
@@ -24,17 +24,17 @@ class PutQueue final : public Carried, public std::enable_shared_from_this<PutQu
   /// `target` is the side that signals arrive at; `page` says whether it sleeps.
   PutQueue(Side& target, const layout::BellPage& page, std::uint64_t seed);
 
-  // The side that sends; both of its threads. They block while the queue is full, never for longer than the wire takes.
-  /// Queues a copy. Returns how many bytes it took, 0 when the queue is dead.
+  // For both threads of the sending side. They block while the queue is full, at most until the wire has made room.
+  /// Queues a copy. Returns the number of bytes taken; 0 if the queue is dead.
   std::size_t copy(std::byte* to, std::span<const std::byte> from);
   bool signal(std::byte* word, std::uint64_t value, std::optional<Bell> bell);
-  /// Waits until nothing is queued. Failed: ETIMEDOUT, or ECONNRESET where the queue is dead.
+  /// Blocks until nothing is queued. Fails with ETIMEDOUT, or with ECONNRESET if the queue is dead.
   Result flush(const Deadline& deadline);
 
-  /// Drops what is queued. When it returns the wire touches nothing of either side's any more. From any thread.
+  /// Drops everything that is queued. After it returns, the wire accesses no memory of either side. Thread-safe.
   void kill() noexcept;
 
-  /// The wire. Carries out what is due; returns when there is more to do, or nothing when the queue is empty.
+  /// For the wire: carries out what is due. Returns when to call it again; empty if nothing is queued.
   std::optional<Clock::time_point> run() override;
 
  private:
@@ -69,7 +69,7 @@ class PutQueue final : public Carried, public std::enable_shared_from_this<PutQu
   const layout::BellPage& page_;
   std::minstd_rand random_;
   std::deque<Step> steps_;
-  std::vector<std::size_t> order_;  // of one shuffle; kept to spare the allocation
+  std::vector<std::size_t> order_;  // used by one shuffle; a member to save the allocation
   std::array<std::uint64_t, 2> rung_{};
   std::size_t bytes_ = 0;
   bool with_wire_ = false;

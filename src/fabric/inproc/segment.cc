@@ -37,8 +37,8 @@ Segment::Segment(const Offer& offer, Reach reach)
   }
 }
 
-// A peer that still stores through its map() after the owner has left must hit neither a hole nor memory that is the
-// caller's own again: it has a second mapping of the same pages, and give_back() puts other pages under the caller's.
+// Gives the peer a second mapping of the caller's pages. A peer may still store through its map() after the owner has
+// left. It must then reach neither unmapped memory nor the caller's: give_back() replaces the caller's pages by others.
 void Segment::share_callers_pages() {
   const UniqueFd memfd(::memfd_create("wherry.inproc", MFD_CLOEXEC));
   if (!memfd.valid() || resize(memfd.get(), bytes_) != 0) {
@@ -55,7 +55,7 @@ void Segment::share_callers_pages() {
 void Segment::give_back() noexcept {
   if (!std::exchange(shared_, false)) return;
   void* copy = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (copy == MAP_FAILED) return;  // the memory stays usable, and shared with a peer that still holds on to it
+  if (copy == MAP_FAILED) return;  // the memory stays usable, but a peer that still maps it can write it
   std::memcpy(copy, own_, bytes_);
   ::mremap(copy, bytes_, bytes_, MREMAP_MAYMOVE | MREMAP_FIXED, own_);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory one side brings into a connection. May include: base.
+// The memory that one side brings into a connection. May include: base.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 
 namespace wherry::fabric::inproc {
 
-/// How the peer gets at memory of the caller's.
+/// How the peer accesses the caller's memory.
 enum class Reach : std::uint8_t {
-  map,   ///< by a pointer of its own, that it may use for as long as its own connection lives
-  wire,  ///< by puts only, which end with the connection
+  map,   ///< by a pointer, which it may use as long as its own end of the connection exists
+  wire,  ///< only by puts, which end with the connection
 };
 
 class Segment {
@@ -27,12 +27,12 @@ class Segment {
   Segment& operator=(Segment&& other) noexcept;
   ~Segment();
 
-  /// As the owner sees it.
+  /// Returns the segment as the owner sees it.
   [[nodiscard]] std::span<std::byte> own() const { return {own_, bytes_}; }
-  /// As the peer sees it: the same bytes, valid until this object dies, whatever the owner does.
+  /// Returns the segment as the peer sees it: the same bytes. Valid until this object is destroyed.
   [[nodiscard]] std::byte* far() const { return far_; }
 
-  /// The caller has its memory for itself again: what the peer may still write no longer reaches it.
+  /// Makes the caller's memory private again: later writes of the peer do not reach it.
   void give_back() noexcept;
 
  private:
@@ -42,7 +42,7 @@ class Segment {
   std::byte* far_ = nullptr;
   std::size_t bytes_ = 0;
   bool shared_ = false;  // the caller's pages are replaced by ones that are also mapped at far_
-  bool mapped_ = false;  // far_ is a mapping of this object's
+  bool mapped_ = false;  // this object owns the mapping at far_
 };
 
 }  // namespace wherry::fabric::inproc

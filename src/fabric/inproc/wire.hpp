@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The threads that simulate networks for connections within a process.
 #pragma once
 
 #include <chrono>
@@ -10,7 +11,7 @@
 
 namespace wherry::fabric::inproc {
 
-/// What a wire's thread does something for.
+/// An object that the thread of a Wire drives.
 class Carried {
  public:
   using Clock = std::chrono::steady_clock;
@@ -19,19 +20,19 @@ class Carried {
   Carried(const Carried&) = delete;
   Carried& operator=(const Carried&) = delete;
   virtual ~Carried() = default;
-  /// Does what is due. Returns when there is more to do, or nothing when there is none.
+  /// Does what is due. Returns when to call it again; empty if there is nothing more to do.
   virtual std::optional<Clock::time_point> run() = 0;
 };
 
-/// The thread that plays the network for connections of this process. It starts with the first put and sleeps while
-/// nothing is queued. A forked child has none: the forms that need it do not survive a fork.
+/// A thread that simulates the network. It starts with the first put, and sleeps while nothing is queued. A forked
+/// child has none, so the forms that need it do not survive a fork.
 class Wire {
  public:
-  /// Of the put-only form, and of the form that behaves as a network.
+  /// The wires of the put form and of the network form.
   static Wire& of_puts();
   static Wire& of_networks();
 
-  /// There is something to do for it.
+  /// Wakes the thread, because `carried` has something to do.
   void take(std::shared_ptr<Carried> carried);
 
  private:
@@ -46,7 +47,7 @@ class Wire {
     std::shared_ptr<Carried> carried;
     Carried::Clock::time_point next;
   };
-  std::vector<Busy> busy_;  // the thread's own
+  std::vector<Busy> busy_;  // used only by the thread
 };
 
 }  // namespace wherry::fabric::inproc

@@ -47,7 +47,7 @@ bool Callers::add(UniqueFd socket) {
 }
 
 void Callers::hear(std::uint64_t id) {
-  // A visitor has nothing to say: it has ended, or breaks the protocol.
+  // A visitor sends nothing: it has ended, or it breaks the protocol.
   if (visitors_.erase(id) != 0) return;
   const auto found = strangers_.find(id);
   if (found == strangers_.end()) return;
@@ -59,7 +59,7 @@ void Callers::hear(std::uint64_t id) {
   }
 }
 
-/// False: the caller is to be dropped.
+/// Handles a message of a caller without a proof. False: drop the caller.
 bool Callers::on_stranger(Caller& caller, bool& proved) {
   const Incoming::State state = caller.incoming.receive(caller.socket.get());
   if (state == Incoming::State::ended) return false;
@@ -70,7 +70,7 @@ bool Callers::on_stranger(Caller& caller, bool& proved) {
   return proved;
 }
 
-/// Known from the first bytes on.
+/// Whether the magic number is wrong, which is known after the first 8 bytes.
 bool Callers::is_nonsense(const Caller& caller) const {
   constexpr std::size_t kMagicEnd = 2 * sizeof(std::uint32_t);
   static_assert(offsetof(layout::Question, magic) == sizeof(std::uint32_t));
@@ -126,20 +126,20 @@ bool Callers::on_hello(Caller& caller) {
     caller.visitor.local = SocketAddress::local_of(caller.socket.get());
     caller.visitor.remote = SocketAddress::remote_of(caller.socket.get());
   } catch (const Error&) {
-    return false;  // it has gone
+    return false;  // the caller has gone
   }
   const auto receipt = make_hello(layout::Kind::receipt, job_, {});
   prove(*receipt, caller.transcript, kListenerRole);
   return send_message(caller.socket.get(), *receipt);
 }
 
-/// Says why a caller is dropped, and returns false.
+/// Logs why a caller is dropped, and returns false.
 bool Callers::drop(const Caller& caller, const std::string& why) {
   std::string from = "?";
   try {
     from = SocketAddress::remote_of(caller.socket.get()).to_string();
   } catch (const Error&) {
-    // It has gone.
+    // The caller has gone.
   }
   log_.write(log::Level::warning, "dropped a caller from " + from + " at port " + std::to_string(port_) + " of node " +
                                       std::to_string(node_) + ": " + why);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls at a listener's TCP port: connectors, port scanners, programs that take it for another port. Bounded in
-// number, and in time until it has proved to hold the key.
+// The connections to a listener's TCP port: of connectors, of port scanners, of programs that mistake the port. Their
+// number is bounded, and so is the time until a caller has proved that it holds the key.
 #pragma once
 
 #include <chrono>
@@ -17,31 +17,33 @@
 
 namespace wherry::fabric::ofi {
 
-/// One connection that was taken.
+/// One accepted TCP connection.
 struct Caller {
   UniqueFd socket;
   Timer::Clock::time_point give_up;
   Transcript transcript;
   Incoming incoming;
-  bool asked = false;  ///< the question came; a hello is to follow
+  bool asked = false;  ///< the question has arrived; a hello must follow
   RendezvousListener::Visitor visitor;
 };
 
+/// One thread at a time.
 class Callers {
  public:
-  /// Strangers: callers without a proof. With more, the one that has been silent longest is dropped.
+  /// Limit of strangers: callers without a proof. Beyond it, the one that has been silent longest is dropped.
   static constexpr std::size_t kMostStrangers = 256;
-  /// Callers with a proof that wait to be accepted. With more, connectors are told to try again.
+  /// Limit of visitors: callers with a proof that wait to be accepted. Beyond it, connectors are told to try again.
   static constexpr std::size_t kMostVisitors = 1024;
 
   Callers(const Settings& settings, std::uint16_t node, std::uint16_t port, int poller, std::uint64_t first_id);
 
-  /// False, with errno: the kernel has no memory to poll it.
+  /// Adds a caller. False, with errno, if the kernel has no memory to poll it.
   bool add(UniqueFd socket);
-  /// The socket of that caller has something to say.
+  /// Handles an event on the socket of a caller.
   void hear(std::uint64_t id);
+  /// Drops strangers whose time is over.
   void drop_late(Timer::Clock::time_point now);
-  /// When the next is late; the clock's last moment: none.
+  /// Returns when the next stranger is late; the maximum of the clock if there is none.
   [[nodiscard]] Timer::Clock::time_point next_late() const;
 
   [[nodiscard]] const RendezvousListener::Visitor* visitor() const;
@@ -49,7 +51,7 @@ class Callers {
   void refuse(std::string_view reason);
 
  private:
-  using List = std::map<std::uint64_t, Caller>;  // by id, which is their order
+  using List = std::map<std::uint64_t, Caller>;  // by id, so oldest first
 
   bool on_stranger(Caller& caller, bool& proved);
   bool on_question(Caller& caller);

@@ -15,7 +15,7 @@ namespace {
 
 using Word = SendQueue::Word;
 
-/// What the peer exposes. What is queued keeps the place.
+/// Exposed memory of the peer. Queued items keep its place alive.
 class OfiRegion final : public memory::RemoteRegion {
  public:
   OfiRegion(std::shared_ptr<Link> link, std::shared_ptr<const RemotePlace> place, std::size_t bytes)
@@ -55,7 +55,7 @@ OfiConnection::~OfiConnection() {
   if (!origin_.inherited()) {
     link_->close();
   } else {
-    // The link's endpoint and locks are the parent's, as they were at the moment of the fork: they are left alone.
+    // In a forked child the link's endpoint and locks are in the state of the parent at the fork. They are leaked.
     using Kept = std::shared_ptr<Link>;
     alignas(Kept) std::array<std::byte, sizeof(Kept)> never_destroyed;
     ::new (never_destroyed.data()) Kept(link_);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The Connection of the ofi fabric: a Link with a segment.
 #pragma once
 
 #include <memory>
@@ -13,7 +14,7 @@ namespace wherry::fabric::ofi {
 /// A connection to another host. A forked child's copy is dead.
 class OfiConnection final : public Connection, private Exposure {
  public:
-  /// `link` has begun.
+  /// `link` must have begun (dial or expect).
   OfiConnection(OwnSegment segment, std::shared_ptr<Link> link, Peer peer, bool exposes);
   ~OfiConnection() override;
 
@@ -43,7 +44,7 @@ class OfiConnection final : public Connection, private Exposure {
   [[nodiscard]] const Greeting& peer_greeting() const override { return link_->meeting().peer.greeting; }
 
  protected:
-  /// Only load/store fabrics announce.
+  /// Never called: only load/store fabrics announce.
   bool notify(Bell /*bell*/) override { return true; }
 
  private:

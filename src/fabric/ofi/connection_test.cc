@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ends of one process, over the loopback interface and the real library.
+// Two ends in one process, with the real library over the loopback interface.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>

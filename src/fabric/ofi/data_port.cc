@@ -17,9 +17,9 @@
 namespace wherry::fabric::ofi {
 namespace {
 
-/// How long the kernel keeps a connection without data. Peers send at once. After that time it is handed to libfabric.
+/// How long the kernel holds a connection without data before it passes it to libfabric. Honest peers send at once.
 constexpr int kDeferSeconds = 3600;
-/// For the rest of a message. Peers send messages that fit one segment.
+/// Timeout for the rest of a message. The messages of honest peers fit one TCP segment.
 constexpr timeval kRestOfMessage{.tv_sec = 0, .tv_usec = 1000};
 
 struct CloseFolder {
@@ -47,7 +47,7 @@ bool guard_data_port(const SocketAddress& local) noexcept try {
   if (folder == nullptr) return false;
   const std::string text = local.to_string();
   while (const dirent* const entry = ::readdir(folder.get())) {
-    const int descriptor = std::atoi(entry->d_name);  // "." and "..": 0, which is looked at once more
+    const int descriptor = std::atoi(entry->d_name);  // "." and ".." give 0, which is checked once more
     if (!listens_at(descriptor, text)) continue;
     guard(descriptor);
     return true;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strangers at the port where libfabric waits for data endpoints: with the real library, over the loopback interface.
+// Strangers at the port where libfabric waits for data endpoints. Uses the real library over the loopback interface.
 #include "fabric/ofi/data_port.hpp"
 
 #include <gtest/gtest.h>
@@ -32,8 +32,8 @@ SocketAddress loopback(std::uint16_t port) {
   return {reinterpret_cast<const sockaddr*>(&address), sizeof address};
 }
 
-/// The begin of a connection request of libfabric's tcp provider (ofi_ctrl_hdr): version, type, and how many bytes of
-/// user data follow, which never come.
+/// The beginning of a connection request of libfabric's tcp provider (ofi_ctrl_hdr): version, type, and the number of
+/// bytes of user data, which never come.
 constexpr std::array<unsigned char, 32> kHalfRequest{3, 0, 0, 32};
 
 class DataPortTest : public ::testing::Test {

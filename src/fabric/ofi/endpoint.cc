@@ -78,7 +78,7 @@ Info find_provider() {
   return Info(found);
 }
 
-/// Addresses of an info are freed with it, by the C library's free.
+/// Sets an address of an info. It is allocated with malloc, because libfabric frees it with free.
 void set_address(void*& field, std::size_t& bytes, const SocketAddress& address) {
   std::free(field);
   field = std::malloc(address.length());
@@ -97,7 +97,7 @@ Info at(const fi_info* info, const SocketAddress& local) {
   return made;
 }
 
-/// Providers of cards lock what they register; tcp locks nothing.
+/// Returns the advice if memory cannot be registered. Providers of network cards lock it; tcp locks nothing.
 std::string advice_on_registering(std::size_t bytes) {
   rlimit limit{};
   (void)::getrlimit(RLIMIT_MEMLOCK, &limit);
@@ -199,7 +199,7 @@ std::uint16_t Domain::listen(const SocketAddress& local, const PortRange& ports)
     const auto port = static_cast<std::uint16_t>(ports.first + (start + i) % ports.size());
     const Info info = at(info_, local.with_port(port));
     fid_pep* endpoint = nullptr;
-    // tcp binds the port here, another provider when it listens.
+    // The tcp provider binds the port here, others when they listen.
     int result = ::fi_passive_ep(fabric_, info.get(), &endpoint, nullptr);
     if (result == 0) result = ::fi_pep_bind(endpoint, &events_->fid, 0);
     if (result == 0) result = ::fi_listen(endpoint);
@@ -220,7 +220,7 @@ std::uint16_t Domain::listen(const SocketAddress& local, const PortRange& ports)
 std::unique_ptr<Registration> Domain::expose(std::span<std::byte> memory) const {
   fid_mr* region = nullptr;
   int result = 0;
-  // A key of another region's is as good as impossible, and is then drawn again.
+  // Tries again if the random key is in use, which is extremely unlikely.
   for (int attempt = 0; attempt < 3; ++attempt) {
     result = ::fi_mr_reg(domain_, memory.data(), memory.size(), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, random_key(), 0,
                          &region, nullptr);
@@ -306,7 +306,7 @@ Endpoint::Posted Endpoint::read(std::span<std::byte> into, const RemotePlace& fr
 }
 
 Endpoint::Posted Endpoint::send(const layout::LinkMessage& message) {
-  // Completions come in order, so the oldest place is free.
+  // Completions come in order, so the oldest buffer is free.
   layout::LinkMessage& place = sent_[next_sent_];
   place = message;
   const Posted result = posted(::fi_send(endpoint_, &place, sizeof(place), nullptr, 0, nullptr));

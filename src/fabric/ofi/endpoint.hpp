@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The data endpoints of libfabric: one Endpoint (FI_EP_MSG) for each connection, with a completion queue of its own, as
-// a completion of a remote write does not say which endpoint it came by. All that knows libfabric's calls is in here
-// and in library.hpp. Endpoints of another kind would replace this file.
+// The data endpoints of libfabric: one Endpoint (FI_EP_MSG) per connection. Each has its own completion queue, because
+// the completion of a remote write does not tell the endpoint. Only this file and library.hpp use libfabric's calls.
+// Endpoints of another kind would replace this file.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ struct fid_pep;
 
 namespace wherry::fabric::ofi {
 
-/// Memory of this process that the peers of one domain may reach, by a random key. Destroying it ends that.
+/// Memory of this process that peers may access with a random key, until this object is destroyed.
 class Registration {
  public:
   explicit Registration(fid_mr* region, std::uint64_t address) : region_(region), address_(address) {}
@@ -40,7 +40,7 @@ class Registration {
   ~Registration();
 
   [[nodiscard]] std::uint64_t key() const;
-  /// What a peer adds its offset to.
+  /// Returns the address to which a peer adds its offset.
   [[nodiscard]] std::uint64_t address() const { return address_; }
 
  private:
@@ -48,13 +48,13 @@ class Registration {
   std::uint64_t address_;
 };
 
-/// Somewhere in memory that the peer registered.
+/// A place in memory that the peer has registered.
 struct RemotePlace {
   std::uint64_t key = 0;
   std::uint64_t address = 0;
 };
 
-/// A connector's data endpoint that knocks. To be accepted by an Endpoint; destroying it refuses.
+/// A connection request of a connector's data endpoint. An Endpoint accepts it; its destruction refuses it.
 class Knock {
  public:
   Knock(fid_pep* listener, fi_info* info, const Token& token) : listener_(listener), info_(info), token_(token) {}
@@ -74,7 +74,7 @@ class Knock {
   Token token_;
 };
 
-/// What libfabric needs once for the process: fabric, domain, event queue.
+/// The libfabric objects that a process needs once: fabric, domain, event queue.
 class Domain {
  public:
   /// Throws Error: ENOTSUP (no libfabric, or no provider), EMFILE, ENOMEM.
@@ -83,24 +83,25 @@ class Domain {
   Domain& operator=(const Domain&) = delete;
   ~Domain();
 
-  /// News of endpoints. `endpoint` is the `context` that the endpoint was made with.
+  /// An event of an endpoint. `context` is the one that the endpoint was created with.
   struct News {
     enum class Kind : std::uint8_t { knock, connected, gone } kind;
     void* context = nullptr;
-    int error = 0;                 ///< gone: an errno value, 0 if the peer ended
-    std::optional<Knock> knock{};  ///< knock
+    int error = 0;                 ///< only for gone: an errno value, 0 if the peer ended the connection
+    std::optional<Knock> knock{};  ///< only for knock
   };
 
-  /// Readable while there may be news; `may_sleep` is to be asked before it is slept on.
+  /// Returns a descriptor that is readable while there may be news. Sleep on it only after `may_sleep` returned true.
   [[nodiscard]] int descriptor() const { return descriptor_; }
   [[nodiscard]] bool may_sleep() const;
+  /// Returns the next event; empty if there is none.
   std::optional<News> read();
 
-  /// Listens at the local address, on the first free port of the range. Returns the port. For as long as this lives.
-  /// Throws Error(EADDRINUSE).
+  /// Listens at the local address as long as this exists, on a free port of the range, searched from a random one.
+  /// Returns the port; that of an earlier call for the same address. Throws Error(EADDRINUSE).
   std::uint16_t listen(const SocketAddress& local, const PortRange& ports);
 
-  /// Throws Error: ENOMEM and what the provider says (a limit of locked memory).
+  /// Registers memory for peers. Throws Error: ENOMEM, and the provider's errors, such as a limit of locked memory.
   std::unique_ptr<Registration> expose(std::span<std::byte> memory) const;
 
  private:
@@ -118,49 +119,51 @@ class Domain {
   std::vector<Listening> listening_;
 };
 
-/// One connection's data. One thread at a time. Destroying it ends it: then nothing touches memory of this side.
+/// The data endpoint of one connection. One thread at a time. Its destruction ends the connection; after that nothing
+/// accesses memory of this side.
 class Endpoint {
  public:
   enum class Posted : std::uint8_t {
     yes,
-    full,  ///< again after a completion
+    full,  ///< try again after a completion
     dead,
   };
-  /// What became of requests, and what the peer did.
+  /// Receives completions, and the data of the peer.
   class Handler {
    public:
     virtual ~Handler() = default;
-    virtual void on_sent() = 0;  ///< a write or message of this side's is complete here
-    virtual void on_read() = 0;  ///< a read of this side's has arrived
-    /// The peer's, with 8 bytes that arrived behind its bytes.
+    virtual void on_sent() = 0;  ///< a write or message of this side is complete locally
+    virtual void on_read() = 0;  ///< a read of this side is complete
+    /// A write of the peer has arrived: its bytes, and then these 8 bytes.
     virtual void on_word(std::uint64_t data) = 0;
     virtual void on_message(const layout::LinkMessage& message) = 0;
   };
 
-  /// Dials. `context` comes with the news. Throws Error.
+  /// Starts to connect. `context` is part of its events. Throws Error.
   Endpoint(Domain& domain, const SocketAddress& local, const SocketAddress& remote, const Token& token, void* context);
-  /// Accepts. Throws Error.
+  /// Accepts a connection request. Throws Error.
   Endpoint(Domain& domain, Knock knock, void* context);
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
   ~Endpoint();
 
-  /// Whether a write carries 8 bytes. If not, words travel in messages.
+  /// Returns whether a write can carry 8 bytes of data. If not, words travel in messages.
   [[nodiscard]] bool carries_words() const { return carries_words_; }
   [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }  ///< of a write or read
 
-  /// Requests that the caller may have under way.
+  /// The caller may have at most this many requests in flight.
   static constexpr std::size_t kMostInFlight = 64;
 
-  /// Each completes once: writes and messages in their order, and reads in theirs. The memory stays until then, or
-  /// until this is destroyed.
+  /// Start requests. Each completes once; writes and messages complete in order, and so do reads. The memory must stay
+  /// valid until then, or until this is destroyed.
   Posted write(std::span<const std::byte> source, const RemotePlace& to, std::optional<std::uint64_t> data);
   Posted read(std::span<std::byte> into, const RemotePlace& from);
   Posted send(const layout::LinkMessage& message);  ///< copies it
 
-  /// Drives the provider and handles up to `most` completions. Returns how many; -1: the endpoint failed.
+  /// Drives the provider and handles about `most` completions. Returns their number; -1 if the endpoint failed.
   int poll(Handler& handler, int most);
-  /// Readable while `poll` has something to do, provided that `may_sleep` was asked since the last poll and said yes.
+  /// Returns a descriptor that is readable while `poll` has something to do. That holds only if `may_sleep` has
+  /// returned true since the last poll.
   [[nodiscard]] int descriptor() const { return descriptor_; }
   [[nodiscard]] bool may_sleep() const;
 

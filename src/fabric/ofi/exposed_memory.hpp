@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What this side exposes, as one peer has asked for it.
+// The exposed memory of this side that one peer has asked for.
 #pragma once
 
 #include <cstddef>
@@ -14,19 +14,19 @@
 
 namespace wherry::fabric::ofi {
 
-/// Registers memory of the arena when the peer asks for it. It stays registered, and mapped, until the connection ends:
-/// a late write to memory that is exposed no longer reaches pages that are never read. One thread at a time.
+/// Registers memory of the arena when the peer asks for it. It stays registered and mapped until the connection ends: a
+/// late write to memory that is no longer exposed goes to pages that are never read. One thread at a time.
 class ExposedMemory {
  public:
-  /// What one peer may have at a time.
+  /// Limit of registrations for one peer.
   static constexpr std::size_t kMost = 65536;
 
   explicit ExposedMemory(const Domain& domain) : domain_(domain) {}
 
-  /// Returns an errno value: ENXIO if nothing like that is exposed now, ENOTSUP if it is memory that cannot be
-  /// registered (mappings of files), ENOSPC, ENOMEM.
+  /// Registers the memory, if necessary, and sets `place`. Returns 0 or an errno value: ENXIO if no such memory is
+  /// exposed now, ENOTSUP if it cannot be registered (mappings of files), ENOSPC, ENOMEM.
   int find(const memory::RemoteKey& key, std::size_t bytes, RemotePlace& place);
-  /// The word at `offset` of the memory that was registered by that key. Null: there is none.
+  /// Returns the word at `offset` of the memory that was registered with that key; null if there is none.
   [[nodiscard]] std::byte* word_at(std::uint64_t key, std::uint64_t offset) const;
 
  private:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a side says of itself while it connects.
+// The description of itself that a side sends while it connects to another host.
 #pragma once
 
 #include <cstddef>
@@ -11,16 +11,17 @@
 
 namespace wherry::fabric::ofi {
 
-/// What a side says of itself when two hosts meet. The proof shows that the peer holds the key, not that its numbers
-/// are right: check each one.
+/// The description of one side. The proof shows only that the peer holds the key, not that its numbers are valid: check
+/// each one.
 struct Introduction {
   static constexpr std::size_t kMostData = layout::kMostDataBytes;
 
   std::uint16_t node = 0;
-  std::uint16_t port = 0;  ///< 0: a connector, which binds none
+  std::uint16_t port = 0;  ///< 0: a connector, which binds no port
   std::uint64_t segment_bytes = 0;
   Greeting greeting{};
-  std::vector<std::byte> data;  ///< the data endpoint's address and what else it needs; opaque here, up to kMostData
+  std::vector<std::byte>
+      data;  ///< opaque here, at most kMostData bytes; a listener's has the port of its data endpoints
 };
 
 }  // namespace wherry::fabric::ofi

@@ -42,7 +42,7 @@ struct Imports {
       if (section->d_tag == DT_PLTRELSZ) bytes = section->d_un.d_val;
     }
   }
-  /// The entry of that function. Null: the library does not call it.
+  /// Returns the entry of a function; null if the library does not call it.
   [[nodiscard]] Open* find(ElfW(Addr) base, const char* function) const {
     if (symbols == nullptr || names == nullptr || entries == nullptr) return nullptr;
     for (std::size_t i = 0; i < bytes / sizeof *entries; ++i) {
@@ -56,7 +56,7 @@ struct Imports {
 struct Place {
   ElfW(Addr) base;
   ElfW(Addr) address;
-  bool is_read_only = false;  ///< the loader has made it so
+  bool is_read_only = false;  ///< the loader has made the page read-only (RELRO)
 };
 
 int look_at(dl_phdr_info* library, std::size_t, void* wanted) {
@@ -75,7 +75,7 @@ int look_at(dl_phdr_info* library, std::size_t, void* wanted) {
 }  // namespace
 
 void hide_kernel_symbols(void* library) noexcept {
-  // A kernel without InfiniBand has neither of the two symbols, so libfabric comes to the same result.
+  // A kernel without InfiniBand has neither of the two symbols, so the result for libfabric is the same.
   if (::access("/sys/class/infiniband", F_OK) == 0) return;
   link_map* loaded = nullptr;
   if (::dlinfo(library, RTLD_DI_LINKMAP, static_cast<void*>(&loaded)) != 0) return;

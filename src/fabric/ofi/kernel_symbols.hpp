@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Keeps libfabric 1 from reading the kernel's symbols.
 #pragma once
 
 namespace wherry::fabric::ofi {

@@ -19,8 +19,8 @@
 namespace wherry::fabric::ofi {
 namespace {
 
-/// The structures are those of the headers that this was compiled with. Newer libraries keep the entry points of older
-/// ones under their versions.
+/// The version of the entry points that match the structures in the headers used for compiling. Newer libraries keep
+/// the entry points of older ones under their versions.
 constexpr const char* kInfoVersion = FI_MAJOR_VERSION == 1 && FI_MINOR_VERSION <= 17 ? "FABRIC_1.3" : nullptr;
 
 template <class Function>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// libfabric, loaded when the first connection needs it: WHERRY_LIBFABRIC, else libfabric.so.1.
+// Loads libfabric when the first connection needs it: WHERRY_LIBFABRIC, else libfabric.so.1.
 #pragma once
 
 #include <rdma/fabric.h>
@@ -9,7 +9,7 @@
 
 namespace wherry::fabric::ofi {
 
-/// The entry points that are symbols; all other calls go through the objects' tables.
+/// The entry points that are symbols. All other calls go through the tables of libfabric's objects.
 struct Library {
   decltype(&::fi_getinfo) getinfo;
   decltype(&::fi_freeinfo) freeinfo;
@@ -19,12 +19,13 @@ struct Library {
   decltype(&::fi_version) version;
   std::string file;
 
-  /// Throws Error: ENOTSUP, which says what to install (no such library, or not one of libfabric's), EMFILE.
+  /// Returns the loaded library. Throws Error: ENOTSUP (no such library, or not libfabric; the text tells what to
+  /// install), EMFILE.
   static const Library& instance();
 };
 
-/// Call this after a call that failed with `error`. Throws Error(EMFILE or ENFILE) if that is the error, or if this
-/// process has no free descriptor. libfabric reports that by codes of its own, and the loader does not report it.
+/// Throws Error(EMFILE or ENFILE) if `error` is one of these, or if this process has no free descriptor. Call it after
+/// a failed call: libfabric reports a lack of descriptors with its own codes, and the loader does not report it.
 void check_descriptors(int error, const char* operation, const std::string& what);
 
 }  // namespace wherry::fabric::ofi

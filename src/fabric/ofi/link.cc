@@ -21,11 +21,11 @@ using layout::LinkMessage;
 
 namespace {
 
-/// For the data endpoint to report its own end, behind its data, after the rendezvous socket's.
+/// After the end of the rendezvous socket: time for the data endpoint to deliver its data and report its own end.
 constexpr std::chrono::seconds kEndTogether{1};
-/// For the peer's fabric to answer a question.
+/// Time for the peer's fabric to answer a request.
 constexpr std::chrono::seconds kAnswerTimeout{10};
-/// Completions that are handled before others have a turn.
+/// Completions of one link that are handled before other links have their turn.
 constexpr int kMostHandled = 256;
 
 }  // namespace
@@ -82,7 +82,7 @@ void Link::on_end(int error) {
   const std::lock_guard lock(mutex_);
   if (is_gone()) return;
   if (error != 0 && !connected_) {
-    // A peer that closes refuses first, and then ends the rendezvous socket.
+    // A peer that closes refuses the data endpoint first, and then ends the rendezvous socket.
     log::write(log::Level::info, "ofi: a data endpoint failed: error " + std::to_string(error));
     fail_later();
     return;
@@ -110,7 +110,7 @@ bool Link::look() {
   return more;
 }
 
-/// Nothing is ever sent on it: it is readable when it has ended.
+/// Handles an event on the rendezvous socket. Nothing is ever sent on it, so it is readable only when it has ended.
 void Link::on_socket() {
   std::byte byte{};
   const auto got = ::recv(meeting_.socket.get(), &byte, 1, MSG_DONTWAIT);
@@ -120,14 +120,14 @@ void Link::on_socket() {
     finish(*service_);
     return;
   }
-  // The process or its fabric has ended it. What it sent before comes by the data endpoint, which ends behind it.
+  // The peer has ended the socket. Data that it sent before still arrives at the data endpoint, whose end comes later.
   service_->unwatch(meeting_.socket.get());
   ends_at_ = std::chrono::steady_clock::now() + kEndTogether;
 }
 
 void Link::finish(Service& service) {
   constexpr int kMostRounds = 4096;
-  // Bytes and words that the peer sent before its end count. Nothing counts of a peer that broke the protocol.
+  // Handles the bytes and words that the peer sent before its end, unless it broke the protocol.
   for (int i = 0; endpoint_ != nullptr && !broken_ && i < kMostRounds; ++i) {
     if (endpoint_->poll(*this, kMostHandled) <= 0) break;
   }
@@ -159,7 +159,7 @@ void Link::close() noexcept {
   ::shutdown(meeting_.socket.get(), SHUT_RDWR);
 }
 
-/// The endpoint sends no more. Its news follow what it has received.
+/// The endpoint cannot send any more. Its end is reported after everything that it has received.
 void Link::fail_later() {
   if (!ends_at_) ends_at_ = std::chrono::steady_clock::now() + kEndTogether;
 }
@@ -172,7 +172,7 @@ bool Link::drive() {
   return more;
 }
 
-/// Returns whether it stopped before the end.
+/// Returns true if there may be more to do.
 bool Link::drive_locked() {
   if (endpoint_ == nullptr || broken_) return false;
   constexpr int kMostRounds = 8;
@@ -243,7 +243,7 @@ Result Link::flush(const Deadline& deadline) {
   return sender_.is_over(flush) ? Result::moved(0) : Result::failure(ECONNRESET);
 }
 
-/// What waits, if the peer's endpoint takes it.
+/// Sends what is queued, as far as the endpoint takes it.
 void Link::send() {
   if (endpoint_ == nullptr || !connected_ || ends_at_) return;
   if (!sender_.send(*endpoint_, peer_)) fail_later();
@@ -345,13 +345,13 @@ void Link::on_reach(const LinkMessage& message) {
 
 void Link::on_reached(const LinkMessage& message) {
   const auto asked = reaches_.find(message.number);
-  if (asked == reaches_.end()) return;  // it came too late
+  if (asked == reaches_.end()) return;  // the answer came after the timeout
   const bool is_errno = message.c < 4096;
   asked->second = Answer{{message.a, message.b}, is_errno ? static_cast<int>(message.c) : EPROTO};
   changed_.notify_all();
 }
 
-/// The peer's word, whole and behind what it put before.
+/// Stores a word of the peer, after everything that the peer put before.
 void Link::store(std::byte* at, std::uint64_t value, std::optional<Bell> bell) {
   reinterpret_cast<wherry::layout::Word*>(at)->store(value, std::memory_order_release);  // SIGNAL
   if (bell) bells_.ring(*bell);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One connection to another host, as both the program's threads and the service use it: how it begins, what the peer's
-// messages do, and how it ends.
+// One connection to another host, used by the program's threads and by the service: its beginning, the effect of the
+// peer's messages, and its end.
 #pragma once
 
 #include <condition_variable>
@@ -24,23 +24,24 @@
 
 namespace wherry::fabric::ofi {
 
-/// Calls from any thread, unless they say otherwise.
+/// Thread-safe, except where noted.
 class Link final : public Served, public std::enable_shared_from_this<Link>, private Endpoint::Handler {
  public:
   using Item = LinkSender::Item;
 
   struct Sides {
-    std::span<std::byte> segment;  ///< this side's; must outlive `close`
-    std::size_t peer_bytes = 0;    ///< of the peer's segment
-    bool exposes = false;          ///< the peer may reach what this side exposes
+    std::span<std::byte> segment;  ///< this side's segment; must be valid until `close` returns
+    std::size_t peer_bytes = 0;    ///< size of the peer's segment
+    bool exposes = false;          ///< the peer may reach memory that this side exposes
   };
 
   /// Throws Error(EMFILE).
   Link() = default;
-  /// For a connector: `opening` is rung once it is open or gone.
+  /// For a connector. `opening` is rung when the link is open or gone.
   explicit Link(std::shared_ptr<const EventBell> opening) : opening_(std::move(opening)) {}
 
-  // How a connection begins: with one of the first two, before all else. With the service's mutex held.
+  // Beginning and events. All with the service's mutex held. A connector calls `dial`, a listener `expect`, before
+  // anything else.
   void dial(Service& service, Meeting meeting, const Sides& sides, std::uint16_t data_port);
   void expect(Service& service, Meeting meeting, const Sides& sides);
   void accept(Service& service, Knock knock);
@@ -49,30 +50,32 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   bool serve(int descriptor) override;
   bool look() override;
 
-  /// Nothing touches this side's memory afterwards, nor sources of its puts. Waits for the service to be done with it.
+  /// Ends the link. Blocks until the service does not use it. Afterwards nothing accesses this side's segment or the
+  /// sources of its puts.
   void close() noexcept;
 
-  /// Takes a prefix of a put, or nothing if the queue is full: then rings `space` once it has room. 0, too: dead.
+  /// Takes a prefix of a put. 0 if the link is dead or the queue is full; then rings `space` once the queue has room.
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source);
-  /// Takes all of it. False: dead.
+  /// Takes the whole item. False if the link is dead.
   bool push(Item item);
   [[nodiscard]] bool has_room();
   Result flush(const Deadline& deadline);
-  /// Reads what has arrived and sends what waits. Returns whether it stopped before the end.
+  /// Handles what has arrived and sends what is queued. Returns true if there may be more to do.
   bool drive();
 
-  /// Asks the peer's fabric for memory that the peer exposes. Null, and an errno value.
+  /// Asks the peer's fabric for memory that the peer exposes. Blocks for at most 10 s. On failure returns null and sets
+  /// `error`.
   std::shared_ptr<const RemotePlace> reach(const memory::RemoteKey& key, std::size_t bytes, int& error);
 
   [[nodiscard]] LinkBells& bells() { return bells_; }
   [[nodiscard]] bool is_gone() const { return bells_.is_gone(); }
-  /// It is gone, or will be soon: its data endpoint was refused, or its peer has ended it.
+  /// Returns whether the link is gone, or will be soon: its data endpoint was refused, or the peer has ended it.
   [[nodiscard]] bool is_ending();
-  /// The peer's data endpoint has answered.
+  /// Returns whether the peer's data endpoint has answered.
   [[nodiscard]] bool is_open();
-  /// Rings it no more.
+  /// Stops ringing `opening`.
   void forget_opening();
-  /// Once it is gone: it was open before, or the peer ended the rendezvous.
+  /// For a link that is gone: returns whether it was open before, or the peer ended the rendezvous.
   [[nodiscard]] bool is_ended_by_peer();
   [[nodiscard]] const Meeting& meeting() const { return meeting_; }
 
@@ -112,20 +115,20 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::shared_ptr<const EventBell> opening_;  // null: its end has been told, or is an acceptor's
+  std::shared_ptr<const EventBell> opening_;  // null for an acceptor, and after forget_opening()
   Service* service_ = nullptr;                // set by dial and expect
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<Registration> registered_;
   std::optional<ExposedMemory> exposed_;
   bool connected_ = false;
   bool ended_by_peer_ = false;  // its rendezvous socket has ended
-  bool broken_ = false;         // the service is to end the connection
+  bool broken_ = false;         // the peer broke the protocol: the service must end the connection
   std::optional<RemotePlace> peer_;
   LinkSender sender_{bells_};
   PeerSlots slots_;
   std::uint32_t reach_number_ = 0;
   std::map<std::uint32_t, std::optional<Answer>> reaches_;
-  Deadline ends_at_;  // the rendezvous socket has ended, the data endpoint not yet
+  Deadline ends_at_;  // set when the link is ending: the service ends it then at the latest
 };
 
 }  // namespace wherry::fabric::ofi

@@ -32,7 +32,7 @@ void LinkBells::disarm(Bell bell) {
 
 bool LinkBells::silence(Bell bell) {
   const bool rung = bells_[index(bell)].silence();
-  // Death rings once and for all; `set_gone` comes before it.
+  // The bell of a dead connection rings forever: rings it again. `set_gone` precedes the first of these rings.
   if (is_gone()) notify(bell);
   return rung;
 }

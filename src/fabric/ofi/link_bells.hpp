@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What waiters of one connection to another host sleep on, and whether the connection is gone.
+// The bells of one connection to another host, and whether the connection is gone.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace wherry::fabric::ofi {
 
-/// The waiters' calls are as those of Connection, from any thread.
+/// The functions of the waiters are as in Connection. Thread-safe, except for ring().
 class LinkBells {
  public:
   /// Throws Error(EMFILE).
@@ -25,11 +25,11 @@ class LinkBells {
   void notify(Bell bell) { bells_[index(bell)].notify(); }
   void notify_all();
 
-  /// By the thread that has stored a word of the peer's: notifies a waiter that sleeps, once for each sleep. One thread
-  /// at a time.
+  /// Notifies a sleeping waiter, once per sleep. Called by the thread that has stored a word of the peer. One thread at
+  /// a time.
   void ring(Bell bell);
 
-  /// For good. `notify_all` comes after it.
+  /// Marks the connection as gone, permanently. Call `notify_all` afterwards.
   void set_gone() { gone_.store(true, std::memory_order_release); }                     // GONE
   [[nodiscard]] bool is_gone() const { return gone_.load(std::memory_order_acquire); }  // GONE
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How messages between links are made, and what a bell is in them.
+// Makes messages between links, and encodes bells in them.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ constexpr layout::LinkBell bell_number(std::optional<Bell> bell) {
   return *bell == Bell::data ? layout::LinkBell::data : layout::LinkBell::space;
 }
 
-/// False: there is no such bell.
+/// Decodes a bell. False if the number is invalid.
 constexpr bool parse_bell(std::uint64_t number, std::optional<Bell>& bell) {
   if (number > static_cast<std::uint64_t>(layout::LinkBell::none)) return false;
   bell.reset();

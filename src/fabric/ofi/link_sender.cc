@@ -88,7 +88,7 @@ bool LinkSender::send_item(Endpoint& endpoint, const Item& item, const RemotePla
   return is_sent;
 }
 
-/// The word travels with the bytes if it can, otherwise behind them in a message.
+/// Writes an item. Its word travels with the bytes if possible, else after them in a message.
 bool LinkSender::write_item(Endpoint& endpoint, const Item& item, const RemotePlace& segment, const RemotePlace& base) {
   const bool is_region = item.keep != nullptr;
   std::optional<std::uint64_t> data;
@@ -107,7 +107,7 @@ bool LinkSender::write_item(Endpoint& endpoint, const Item& item, const RemotePl
   return true;
 }
 
-/// Tells the peer where a word lies before it is first sent. False: it knows, or the word goes in a message.
+/// Announces the slot of a word before the word is first sent. False if the peer knows it, or the word uses a message.
 bool LinkSender::defines_slot(const Endpoint& endpoint, const Item& item) {
   if (!item.word || item.keep != nullptr || !endpoint.carries_words()) return false;
   const auto message = slots_.define(*item.word);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one connection to another host sends: the program's puts, gets and words in their order, and the fabric's own
-// messages, which go first.
+// The sender of one connection to another host. It sends the program's puts, gets and words in order. The fabric's own
+// messages go first.
 #pragma once
 
 #include <algorithm>
@@ -21,9 +21,9 @@ namespace wherry::fabric::ofi {
 class LinkSender {
  public:
   using Item = SendQueue::Item;
-  /// A flush is over when three things hold: the peer has acknowledged its number, everything sent up to it is complete
-  /// here, and what was asked to be read before it has arrived. The acknowledgement alone is the peer's claim: memory
-  /// is not given back to the caller while the endpoint may still read it.
+  /// A flush is over when three conditions hold: the peer has acknowledged its number; everything sent up to it is
+  /// complete locally; and all reads requested before it have arrived. The acknowledgement alone is only the peer's
+  /// claim: the caller must not get memory back that the endpoint may still read.
   struct Flush {
     std::uint64_t number;
     std::uint64_t reads;
@@ -32,12 +32,12 @@ class LinkSender {
   explicit LinkSender(LinkBells& bells) : bells_(bells) {}
 
   [[nodiscard]] bool has_room() const { return queue_.bytes() < kMostQueued && queue_.size() < kMostItems; }
-  /// Takes a prefix. 0: the queue is full; rings `space` once it has room.
+  /// Takes a prefix. 0 if the queue is full; rings `space` once it has room.
   std::size_t put(std::uint64_t offset, std::span<const std::byte> source);
-  /// Takes all of it.
+  /// Takes the whole item.
   void push(Item item);
   void say(const layout::LinkMessage& message) { messages_.push_back(message); }
-  /// False: the peer asks, and takes no answers.
+  /// Queues an answer. False if too many messages wait: the peer asks, but does not receive answers.
   bool answer(const layout::LinkMessage& message);
   void clear();
 
@@ -45,26 +45,25 @@ class LinkSender {
   [[nodiscard]] bool is_over(const Flush& flush) const {
     return std::min(flushed_, completed_flush_) >= flush.number && reads_done_ >= flush.reads;
   }
-  /// The peer has acknowledged it. False: it was never asked to, as that flush has not been sent.
+  /// Handles the peer's acknowledgement of a flush. False if that flush has not been sent.
   bool on_flushed(std::uint64_t number);
-  /// A write or a message is complete here; they complete in the order in which they were sent. Returns whether that
-  /// may end a flush.
+  /// Handles the local completion of a write or message, in the order of sending. Returns whether that may end a flush.
   bool on_sent();
   void on_read() { --in_flight_, ++reads_done_; }
 
-  /// Sends until nothing waits, or the endpoint is full. False: the endpoint is dead.
-  /// @param peer  the peer's segment. Empty, as long as it is not known: only messages are sent
+  /// Sends until nothing is queued or the endpoint is full. False if the endpoint is dead.
+  /// @param peer  the peer's segment; empty while it is unknown: then only messages are sent
   bool send(Endpoint& endpoint, const std::optional<RemotePlace>& peer);
 
  private:
   using Word = SendQueue::Word;
   struct FlushPoint {
-    std::uint64_t pushed;  ///< is to be sent behind what was pushed until then
+    std::uint64_t pushed;  ///< the flush is sent after the items up to this push
     std::uint64_t number;
   };
   struct SentFlush {
     std::uint64_t number;
-    std::uint64_t posted;  ///< its own place among all writes and messages
+    std::uint64_t posted;  ///< its number among all writes and messages
   };
 
   static constexpr std::size_t kMostQueued = std::size_t{1} << 20;
@@ -81,7 +80,7 @@ class LinkSender {
 
   LinkBells& bells_;
   SendQueue queue_;
-  std::deque<layout::LinkMessage> messages_;  // go before what is in the queue
+  std::deque<layout::LinkMessage> messages_;  // sent before the items in queue_
   OwnSlots slots_;
   std::size_t in_flight_ = 0;
   bool dead_ = false;
@@ -91,10 +90,10 @@ class LinkSender {
   std::deque<FlushPoint> flushes_;
   std::deque<SentFlush> sent_flushes_;
   std::uint64_t posted_ = 0, completed_ = 0;  // writes and messages
-  std::uint64_t flush_number_ = 0;            // given out
-  std::uint64_t sent_flush_ = 0;              // the peer was asked
-  std::uint64_t completed_flush_ = 0;         // everything sent up to it is complete here
-  std::uint64_t flushed_ = 0;                 // the peer has acknowledged it
+  std::uint64_t flush_number_ = 0;            // the last flush begun
+  std::uint64_t sent_flush_ = 0;              // the last flush sent to the peer
+  std::uint64_t completed_flush_ = 0;         // the last flush up to which everything sent is complete locally
+  std::uint64_t flushed_ = 0;                 // the last flush that the peer has acknowledged
 };
 
 }  // namespace wherry::fabric::ofi

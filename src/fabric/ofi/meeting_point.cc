@@ -18,29 +18,29 @@
 namespace wherry::fabric::ofi {
 namespace {
 
-/// What a listener tells in its introduction beside what all do: the port of its data endpoints.
+/// Returns the data of a listener's introduction: the port of its data endpoints.
 std::vector<std::byte> data_of(std::uint16_t data_port) {
   std::vector<std::byte> data(sizeof(data_port));
   std::memcpy(data.data(), &data_port, sizeof(data_port));
   return data;
 }
 
-/// 0: it makes no sense.
+/// Returns the port from a listener's introduction; 0 if it is invalid.
 std::uint16_t data_port_of(const Introduction& peer) {
   std::uint16_t port = 0;
   if (peer.data.size() == sizeof(port)) std::memcpy(&port, peer.data.data(), sizeof(port));
   return port;
 }
 
-/// Null, or why a peer is refused for the size of its segment.
+/// Returns why a peer is refused for the size of its segment; null if it is accepted.
 const char* objection_to(std::uint64_t segment_bytes) {
   const bool fits = segment_bytes > 0 && segment_bytes <= kMaxSegmentBytes;
   return fits ? nullptr : "its segment has no size that a segment may have";
 }
 
-/// For each step that waits for the other host alone. Past it the cause is known: the caller's own limit, of which two
-/// steps take all at most, would only tell that the time is over. A host that is there has time to answer, however
-/// short that limit is.
+/// Returns the timeout of each step that waits only for the other host. If a step times out, the cause is known,
+/// whereas the caller's limit would only tell that the time is over. Two steps together take at most that limit. The
+/// timeout is at least 200 ms, so that a live host has time to answer even if the limit is short.
 std::chrono::milliseconds answer_time(const Settings& settings) {
   constexpr std::chrono::milliseconds kLeast{200};
   const std::chrono::milliseconds connect_time(config::number(config::Key::connect_timeout));
@@ -67,7 +67,7 @@ class OfiListener::Port final : public Served {
       rendezvous.advance();
       failure.reset();
     } catch (const Error& error) {
-      // For the program, which learns of it by try_accept.
+      // Kept for the program: try_accept throws it.
       failure = error;
       waiting.notify();
     }
@@ -101,7 +101,7 @@ int OfiListener::descriptor() const { return port_->waiting.descriptor(); }
 std::unique_ptr<Connection> OfiListener::try_accept(const Offer& offer) {
   check_offer("accept", local_, offer);
   if (origin_.inherited()) {
-    throw Error(EBADF, "accept", local_.to_string(), "this listener is of the process that made it; listen again");
+    throw Error(EBADF, "accept", local_.to_string(), "this listener belongs to the process that made it; listen again");
   }
   const std::lock_guard lock(service_.mutex());
   if (port_->failure) throw Error(*std::exchange(port_->failure, std::nullopt));
@@ -110,8 +110,8 @@ std::unique_ptr<Connection> OfiListener::try_accept(const Offer& offer) {
   return connection;
 }
 
-/// With the service's mutex held: the data endpoint of the connector knocks as soon as it has the answer, and is then
-/// to be expected. Null: the visitors have gone or were refused.
+/// Accepts a visitor. Null if all visitors have gone or were refused. The service's mutex is held until the link
+/// expects the connector's data endpoint, which connects as soon as the connector has the answer.
 std::unique_ptr<Connection> OfiListener::meet(const Offer& offer) {
   while (const auto* visitor = port_->rendezvous.visitor()) {
     const Introduction& caller = visitor->peer;
@@ -144,8 +144,8 @@ std::unique_ptr<Connection> OfiListener::meet(const Offer& offer) {
   return nullptr;
 }
 
-/// Driven by its maker until a listener is found, and then by the service, with its mutex held: what the acceptor sends
-/// does not wait for the connector's program.
+/// An attempt to connect. Its creator drives it until a listener is found; then the service does, with its mutex held,
+/// so that messages of the acceptor do not wait for the connector's program.
 class OfiConnecting::Attempt final : public Served, public std::enable_shared_from_this<Attempt> {
  public:
   Attempt(const Settings& settings, const std::string& host, const Address& address, const Introduction& own,
@@ -157,7 +157,8 @@ class OfiConnecting::Attempt final : public Served, public std::enable_shared_fr
         address_(address),
         sides_(sides) {}
 
-  /// Hosts answer, not programs: this ends soon, or answer_time after the last answer.
+  /// Blocks until a listener is found, or until answer_time_ after the last answer; then throws. Short, because hosts
+  /// answer here, not programs.
   void find_listener() {
     Deadline limit = Timer::Clock::now() + answer_time_;
     for (std::size_t answers = 0; !met_ && rendezvous_->waits_for_listener();) {
@@ -196,15 +197,16 @@ class OfiConnecting::Attempt final : public Served, public std::enable_shared_fr
 
   const std::shared_ptr<const EventBell> news;
   const std::shared_ptr<Link> link;
-  std::optional<Error> failure;  // with the service's mutex held
-  std::string data_address;      // likewise: where the data endpoint dials
+  std::optional<Error> failure;  // guarded by the service's mutex
+  std::string data_address;      // guarded by the service's mutex: the address to which the data endpoint connects
 
  private:
   void dial(Meeting meeting) {
     stop();
     const std::uint16_t data_port = data_port_of(meeting.peer);
     if (data_port == 0 || objection_to(meeting.peer.segment_bytes) != nullptr) {
-      throw Error(EPROTO, "connect to", address_.to_string(), "the listener's answer makes no sense; use one version");
+      throw Error(EPROTO, "connect to", address_.to_string(),
+                  "the listener's answer is invalid; use one version of Wherry on both hosts");
     }
     sides_.peer_bytes = meeting.peer.segment_bytes;
     data_address = meeting.remote.with_port(data_port).to_string();
@@ -226,7 +228,7 @@ class OfiConnecting::Attempt final : public Served, public std::enable_shared_fr
   const std::chrono::milliseconds answer_time_;
   std::optional<RendezvousConnector> rendezvous_;
   std::optional<Meeting> met_;
-  std::optional<Timer> timer_;  // until the data endpoint has to have answered
+  std::optional<Timer> timer_;  // the timeout of the data endpoint's answer
   const Address address_;
   Link::Sides sides_;
   Service* service_ = nullptr;
@@ -239,7 +241,7 @@ OfiConnecting::OfiConnecting(const Settings& settings, const std::string& host, 
       .node = own_node(), .port = 0, .segment_bytes = offer.segment_bytes, .greeting = offer.greeting, .data = {}};
   attempt_ = std::make_shared<Attempt>(settings, host, address, own, Link::Sides{segment_->bytes(), 0, offer.exposes});
   attempt_->find_listener();
-  // libfabric is loaded here: not before there is something to connect to.
+  // Loads libfabric only here, after a listener was found.
   service_ = &Service::instance();
   const std::lock_guard lock(service_->mutex());
   attempt_->begin(*service_);
@@ -259,7 +261,7 @@ int OfiConnecting::descriptor() const { return attempt_->news->descriptor(); }
 std::unique_ptr<Connection> OfiConnecting::try_finish() {
   if (origin_.inherited()) {
     throw Error(EBADF, "connect to", address_.to_string(),
-                "this attempt is of the process that started it; connect again after a fork");
+                "this attempt belongs to the process that started it; connect again after a fork");
   }
   const auto link = attempt_->link;
   {

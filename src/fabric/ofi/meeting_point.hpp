@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Listener and Connecting between hosts: a rendezvous, and then a link.
+// Listener and Connecting between hosts. Each makes a rendezvous and then a link.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace wherry::fabric::ofi {
 
 class OfiListener final : public Listener {
  public:
-  /// Throws what RendezvousListener and Service throw.
+  /// Throws the errors of RendezvousListener and Service.
   OfiListener(const Settings& settings, const Address& address);
   ~OfiListener() override;
 
@@ -38,8 +38,8 @@ class OfiListener final : public Listener {
 
 class OfiConnecting final : public Connecting {
  public:
-  /// Waits until the host has answered whether that address is listened on. Throws what RendezvousConnector and Service
-  /// throw.
+  /// Blocks until the host has answered whether it has a listener at that address. Throws the errors of
+  /// RendezvousConnector and Service.
   OfiConnecting(const Settings& settings, const std::string& host, const Address& address, const Offer& offer);
   ~OfiConnecting() override;
 

@@ -30,7 +30,7 @@ void watch_host(int socket, std::chrono::milliseconds timeout) noexcept {
   set_option(socket, IPPROTO_TCP, TCP_KEEPIDLE, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPINTVL, 1);
   set_option(socket, IPPROTO_TCP, TCP_KEEPCNT, std::max(1, limit / 1000 - 2));
-  // Keepalive does not ask while bytes are unacknowledged.
+  // Keepalive sends no probes while bytes are unacknowledged; this limit applies then.
   set_option(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, limit);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The TCP socket of a rendezvous: its settings, and whole messages over it without blocking.
+// The TCP socket of a rendezvous: its options, and non-blocking transfer of whole messages.
 #pragma once
 
 #include <chrono>
@@ -12,12 +12,12 @@
 
 namespace wherry::fabric::ofi {
 
-/// The peer's host is asked each second, and the connection ends if nothing was heard of it for that long: a host that
-/// is down, a link that is cut. A peer that is merely stopped is answered for by its kernel.
+/// Makes the connection end if the peer's host or the link fails: the kernel probes the host each second, and ends the
+/// connection after `timeout` without an answer. The kernel of a peer that is merely stopped still answers.
 void watch_host(int socket, std::chrono::milliseconds timeout) noexcept;
 
-/// A message takes its place in the socket's buffer at once: none of a rendezvous is longer. False: the connection is
-/// dead, or the peer reads nothing.
+/// Sends a message at once: all messages of a rendezvous fit into the socket's buffer. False if the connection is dead,
+/// or if the peer does not read.
 bool send_whole(int socket, std::span<const std::byte> message) noexcept;
 
 template <class Message>
@@ -25,19 +25,21 @@ bool send_message(int socket, const Message& message) noexcept {
   return send_whole(socket, std::as_bytes(std::span(&message, 1)));
 }
 
-/// One message of a known size as it comes in.
+/// Receives one message of a known size, in parts.
 class Incoming {
  public:
   enum class State : std::uint8_t { partial, complete, ended };
 
-  /// Waits for a message of that size.
+  /// Begins a message of that size.
   void expect(std::size_t bytes);
-  /// Reads what is there, and nothing beyond the message. Ended: the peer has closed, or `error` says why.
+  /// Reads what has arrived, and nothing beyond the message. `ended`: the connection is over; see error().
   State receive(int socket);
 
+  /// Returns the bytes received so far.
   [[nodiscard]] std::span<const std::byte> bytes() const { return std::span(buffer_).first(received_); }
+  /// Returns why the connection is over: an errno value, or 0 if the peer has closed it.
   [[nodiscard]] int error() const { return error_; }
-  /// Of a complete message.
+  /// Returns the message, which must be complete.
   template <class Message>
   [[nodiscard]] const Message& as() const {
     return *reinterpret_cast<const Message*>(buffer_.data());
@@ -57,16 +59,16 @@ class Timer {
   /// Throws Error(EMFILE).
   Timer();
   [[nodiscard]] int descriptor() const { return fd_.get(); }
-  /// The clock's last moment: never.
+  /// Sets the time. The maximum of the clock: never.
   void set(Clock::time_point when) noexcept;
 
  private:
   UniqueFd fd_;
 };
 
-/// An epoll descriptor. Throws Error(EMFILE).
+/// Makes an epoll descriptor. Throws Error(EMFILE).
 UniqueFd make_poller();
-/// False, with errno: the kernel has no memory for another socket.
+/// Adds a socket to an epoll descriptor, or changes its events. False, with errno, if the kernel has no memory.
 bool poll_for(int poller, int socket, std::uint32_t events, std::uint64_t id) noexcept;
 
 }  // namespace wherry::fabric::ofi

@@ -15,7 +15,7 @@
 namespace wherry::fabric::ofi {
 namespace {
 
-/// The host of a node: as WHERRY_HOSTS says; without one this host is the own node.
+/// Returns the host of a node from WHERRY_HOSTS. If that is not set, only this process's node has a host: this one.
 std::string host_of(const Address& address) {
   const std::string file = config::word(config::Key::hosts);
   if (file.empty()) {

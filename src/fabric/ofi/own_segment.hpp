@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The segment that one side brings into a connection: the caller's memory, or zeroed pages of its own.
+// The segment that one side brings into a connection: the caller's memory, or zeroed pages that this object owns.
 #pragma once
 
 #include <sys/mman.h>

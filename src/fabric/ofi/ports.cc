@@ -25,13 +25,13 @@ std::uint64_t hashed(std::uint64_t hash, std::uint64_t value) {
 
 UniqueFd tcp_socket(int family) { return UniqueFd(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)); }
 
-/// Invalid, with errno.
+/// Returns a socket that listens on the port; invalid, with errno, on failure.
 UniqueFd listening_on(int family, std::uint16_t port) {
   UniqueFd fd = tcp_socket(family);
   if (!fd.valid()) return fd;
   const int on = 1;
   const int off = 0;
-  // What a process that was killed leaves in TIME_WAIT does not hold the port.
+  // Connections in TIME_WAIT of a killed process do not block the port.
   (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
   int bound = -1;
   if (family == AF_INET6) {
@@ -91,7 +91,7 @@ UniqueFd listen_on_first_free(const PortOrder& order) {
     UniqueFd fd = listening_on(family, order[i]);
     if (fd.valid()) return fd;
     if (family == AF_INET6 && (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)) {
-      family = AF_INET;  // a kernel without IPv6: the same port again
+      family = AF_INET;  // a kernel without IPv6: try the same port again
       continue;
     }
     if (errno != EADDRINUSE && errno != EACCES) throw Error(errno, "listen", "TCP", "raise ulimit -n if it is short");

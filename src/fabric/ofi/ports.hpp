@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which TCP port stands for a (job, node, port). No daemon knows: a hash selects the first candidate, and a listener
-// takes the first of the candidates that is free. A connector asks them in the same order.
+// Maps (job, node, port) to a TCP port without a daemon. A hash selects the first candidate, and a listener takes the
+// first candidate that is free. A connector asks the candidates in the same order.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace wherry::fabric::ofi {
 
-/// The same on all hosts. Jobs of the same number are told apart by their keys.
+/// Returns a hash of the job's name, equal on all hosts. Jobs with the same hash are distinguished by their keys.
 std::uint64_t job_number(std::string_view job);
 
-/// All ports of a range, each once, beginning at one that a hash of the address selects.
+/// The order of candidates: all ports of a range, each once, beginning at one that a hash of the address selects.
 class PortOrder {
  public:
   PortOrder(PortRange range, std::uint64_t job, std::uint16_t node, std::uint16_t port);
@@ -30,13 +30,14 @@ class PortOrder {
   std::size_t start_;
 };
 
-/// Makes (job, node, port) this process's on its host, until it is closed: a name in the abstract namespace of Unix
-/// sockets, which the kernel frees however the process ends. TCP ports cannot tell it: any of the range may be held.
-/// Invalid, with errno: EADDRINUSE, another process of this user has it.
+/// Reserves (job, node, port) for this process on its host, until the descriptor is closed. The reservation is a name
+/// in the abstract namespace of Unix sockets, which the kernel frees however the process ends. A TCP port cannot be the
+/// reservation, because any candidate may be in use. Invalid, with errno: EADDRINUSE if another process of this user
+/// has it.
 UniqueFd hold_address(std::string_view job, std::uint16_t node, std::uint16_t port);
 
-/// A non-blocking socket that listens on the first free port of the order: for IPv6 and IPv4, or IPv4 alone where the
-/// kernel has no IPv6. Throws Error: EADDRINUSE (none is free), EMFILE.
+/// Returns a non-blocking socket that listens on the first free port of the order, for IPv6 and IPv4; only for IPv4 if
+/// the kernel has no IPv6. Throws Error: EADDRINUSE (none is free), EMFILE.
 UniqueFd listen_on_first_free(const PortOrder& order);
 
 }  // namespace wherry::fabric::ofi

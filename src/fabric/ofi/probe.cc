@@ -96,7 +96,8 @@ Probe::Found Probe::on_connect_error(int error) {
                 tried_.to_string() + " cannot be reached; correct its address in WHERRY_HOSTS, or the route to it");
 }
 
-/// A connection to an own port may be given that same port, and then ends in itself.
+/// Whether the socket is connected to itself. That may happen with a port of this host: the kernel may choose the same
+/// port as the local one.
 bool Probe::is_connected_with_itself() const {
   sockaddr_storage own{};
   socklen_t length = sizeof own;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One port of a host, asked whether a listener for (job, node, port) is there.
+// Asks one TCP port of a host whether it belongs to a listener for (job, node, port).
 #pragma once
 
 #include <chrono>
@@ -17,7 +17,7 @@
 
 namespace wherry::fabric::ofi {
 
-/// Why there is no meeting. Of several causes the gravest is reported.
+/// Why a meeting failed. Of several causes the gravest is reported.
 struct Failure {
   enum class Gravity : std::uint8_t { none, nobody_listens, unreachable, no_answer, full, version, key, lost };
 
@@ -25,11 +25,11 @@ struct Failure {
   int error = 0;
   std::string advice;
 
-  /// No further attempt can help: a listener said yes, and then no or nothing.
+  /// Returns whether further attempts are useless: a listener answered yes, and then refused or did not answer.
   [[nodiscard]] bool is_final() const { return gravity == Gravity::lost; }
 };
 
-/// What all searches of a connector have in common.
+/// The data that all searches of a connector share.
 struct Wanted {
   Settings settings;
   std::uint64_t job;
@@ -39,26 +39,27 @@ struct Wanted {
   Introduction own;
 };
 
-/// The connection to that port, as long as it lives. Never blocks.
+/// A connection to one port, with a question. Never blocks. One thread.
 class Probe {
  public:
   using Clock = Timer::Clock;
-  /// What takes a connection and says nothing is another program, or a process that is stopped.
+  /// How long a port that has accepted the connection may be silent. Longer: another program, or a stopped process.
   static constexpr auto kAnswerTime = std::chrono::seconds(2);
 
   enum class Found : std::uint8_t {
     nothing_yet,
-    no,           ///< not at this port
-    late,         ///< nothing came in time
-    unreachable,  ///< nor at any other port of this address
-    yes,          ///< asks for the hello
+    no,           ///< the listener is not at this port
+    late,         ///< no answer came in time
+    unreachable,  ///< no port of this address can help
+    yes,          ///< the listener is here and expects the hello
   };
 
-  /// Begins to connect to the port at that place of the order. `wanted` outlives this object. `id`: in the poller's
-  /// events. Throws Error(EMFILE).
+  /// Begins to connect to the port at index `candidate` of the order. Throws Error(EMFILE).
+  /// @param wanted  must outlive this object
+  /// @param id      identifies its events in `poller`
   Probe(const Wanted& wanted, const SocketAddress& address, std::size_t candidate, int poller, std::uint64_t id);
 
-  /// Does what is due: called for an event of its socket, and at `limit`. Not any more once it is settled: anything but
+  /// Continues. Call it for each event of its socket, and at `limit`, until it returns a result other than
   /// `nothing_yet`. Throws Error(ENOSPC).
   Found advance(Clock::time_point now);
 
@@ -66,14 +67,14 @@ class Probe {
   [[nodiscard]] const SocketAddress& tried() const { return tried_; }
   [[nodiscard]] Clock::time_point begun() const { return begun_; }
   [[nodiscard]] Clock::time_point limit() const { return limit_; }
-  /// The host has taken the connection.
+  /// Returns whether the host has accepted the connection, and the question was sent.
   [[nodiscard]] bool is_asked() const { return is_asked_; }
-  /// The host has sent something, if only a refusal.
+  /// Returns whether the host has answered in any way, perhaps by a refusal.
   [[nodiscard]] bool is_host_there() const { return is_host_there_; }
-  /// Once it is settled, and not by `yes`: why. Until then: what it waits for.
+  /// Returns why the result is not `yes`; while there is no result: what it waits for.
   [[nodiscard]] Failure failure() const;
 
-  // Once it says yes.
+  // Only after the result `yes`.
   UniqueFd take_socket() { return std::move(socket_); }
   [[nodiscard]] const Transcript& transcript() const { return *transcript_; }
 
@@ -92,7 +93,7 @@ class Probe {
   const Clock::time_point begun_ = Clock::now();
   UniqueFd socket_;
   Clock::time_point limit_;
-  // Most ports refuse: what follows is made for those that do not.
+  // Most ports refuse. The following is created only for those that do not.
   std::optional<Transcript> transcript_;
   Incoming incoming_;
   bool is_asked_ = false;

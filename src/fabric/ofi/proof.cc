@@ -3,7 +3,7 @@
 
 namespace wherry::fabric::ofi {
 
-// crypto_auth itself, in pieces.
+// The same as crypto_auth, computed incrementally.
 static_assert(crypto_auth_BYTES == layout::kProofBytes && crypto_auth_KEYBYTES == sizeof(Key));
 static_assert(crypto_auth_hmacsha512256_BYTES == crypto_auth_BYTES);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Proofs that a side holds the key (libsodium's crypto_auth), each over all that was said before. Both sides' nonces
-// are part of it, so what was recorded proves nothing later.
+// Proofs that a side holds the key (libsodium's crypto_auth). Each proof covers all messages sent before. These include
+// the nonces of both sides, so a recorded proof is useless later.
 #pragma once
 
 #include <sodium.h>
@@ -16,7 +16,7 @@
 
 namespace wherry::fabric::ofi {
 
-/// What was said on one connection, both sides' in order. A copy goes on by itself.
+/// All messages of one connection, of both sides, in order. A copy is independent of the original.
 class Transcript {
  public:
   using Proof = std::array<std::byte, layout::kProofBytes>;
@@ -24,16 +24,16 @@ class Transcript {
   explicit Transcript(const Key& key);
 
   void add(std::span<const std::byte> said);
-  /// The proof of a role, so that no side can send back the other's.
+  /// Returns the proof for a role. Roles differ, so that no side can send the other's proof back.
   [[nodiscard]] Proof proof(std::string_view role) const;
-  /// Takes as long whatever is wrong.
+  /// Returns whether a proof is correct. Takes constant time.
   [[nodiscard]] bool proves(std::span<const std::uint8_t, layout::kProofBytes> proof, std::string_view role) const;
 
  private:
   crypto_auth_hmacsha512256_state state_;
 };
 
-/// Fills in random bytes that were never used before.
+/// Fills a nonce with random bytes.
 void make_nonce(std::span<std::uint8_t, layout::kNonceBytes> nonce);
 
 }  // namespace wherry::fabric::ofi

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How two processes on two hosts meet: over TCP, before any data endpoint exists. Both sides prove that they hold the
-// same key (WHERRY_KEY), and introduce themselves. The TCP connection then stays open and idle for the life of the
-// data connection: it is the sign of life of the peer's host.
+// same key (WHERRY_KEY), and introduce themselves. The TCP connection then stays open and idle as long as the data
+// connection: its end tells the death of the peer or of its host.
 //
 //   connector                                             listener
 //     | -- Question: are you (job, node, port)? + nonce ---> |
@@ -10,8 +10,8 @@
 //     | <-- Receipt, 9000 bytes ---------------------------- |  the proof is good; the program has not accepted yet
 //     | <-- Hello + proof, 9000 bytes ---------------------- |  when the program accepts
 //
-// Everything here is driven by descriptors: poll `descriptor()` for reading and call `advance()`, which never blocks.
-// Not thread-safe: one thread drives an object, or callers lock. Both sides run on one thread as well as on two.
+// Driven by descriptors: poll `descriptor()` for reading, then call `advance()`, which never blocks. Not thread-safe.
+// Both sides may run on the same thread.
 #pragma once
 
 #include <array>
@@ -33,22 +33,22 @@
 
 namespace wherry::fabric::ofi {
 
-/// What admits one data endpoint. Derived from the key and from both hellos: both sides compute the same one, it is
-/// never sent here, and no two meetings have the same.
+/// Admits one data endpoint. Both sides derive it from the key and both hellos. It is never sent over this connection,
+/// and is different for each meeting.
 using Token = std::array<std::byte, 32>;
 
-/// Two processes that have met. The owner keeps `socket` open, sends nothing on it, and takes its end (POLLIN with end
-/// of file, POLLHUP, POLLERR) for the death of the peer, its host or the link: within Settings::host_timeout, while a
-/// peer that is merely stopped stays alive.
+/// The result of a rendezvous. The owner keeps `socket` open and sends nothing on it. Its end (POLLIN with end of file,
+/// POLLHUP, POLLERR) means that the peer, its host or the link is dead. It comes within Settings::host_timeout. A peer
+/// that is merely stopped stays alive.
 struct Meeting {
   UniqueFd socket;
   Introduction peer;
-  SocketAddress local;   ///< the data endpoint binds to this address, with a port of its own
-  SocketAddress remote;  ///< the connector's data endpoint dials this address, with the port of the listener's data
+  SocketAddress local;   ///< the data endpoint binds to this address, with another port
+  SocketAddress remote;  ///< the connector's data endpoint connects to this address, at the listener's data port
   Token token{};
 };
 
-/// What all processes of a job agree upon.
+/// The settings that all processes of a job must have in common.
 struct Settings {
   Key key{};
   std::string job;
@@ -56,13 +56,13 @@ struct Settings {
   /// How long a host or a link may be silent before the connection ends.
   std::chrono::milliseconds host_timeout{5000};
 
-  /// From WHERRY_KEY, WHERRY_JOB, WHERRY_PORTS, WHERRY_HOST_TIMEOUT. Throws Error that says what to do: no key
-  /// (EACCES), a key that others may read (EACCES), a malformed one (EINVAL).
+  /// Reads WHERRY_KEY, WHERRY_JOB, WHERRY_PORTS, WHERRY_HOST_TIMEOUT. Throws Error: EACCES (no key, or others may read
+  /// it), EINVAL (a malformed key).
   static Settings from_environment();
 };
 
-/// Holds a TCP port for one (node, port), and meets connectors there. Destroying it frees the port and drops the
-/// connectors that wait.
+/// Listens on a TCP port for one (node, port), and meets connectors there. Its destruction frees the port and drops the
+/// waiting connectors.
 class RendezvousListener {
  public:
   /// A connector that has proved to hold the key and waits to be accepted.
@@ -72,27 +72,29 @@ class RendezvousListener {
     SocketAddress remote;
   };
 
-  /// Empty `port`: a free one. Throws Error: EADDRINUSE (another process of this host listens at that node and port, or
-  /// no TCP port of the range is free), EMFILE, ENOMEM.
+  /// Empty `port`: chooses a free one. Throws Error: EADDRINUSE (another process of this host listens at that node and
+  /// port, or no TCP port of the range is free), EMFILE, ENOMEM.
   RendezvousListener(const Settings& settings, std::uint16_t node, std::optional<std::uint16_t> port);
   RendezvousListener(RendezvousListener&&) noexcept;
   RendezvousListener& operator=(RendezvousListener&&) noexcept;
   ~RendezvousListener();
 
-  [[nodiscard]] std::uint16_t port() const;      ///< of Wherry's address
-  [[nodiscard]] std::uint16_t tcp_port() const;  ///< the one held
+  [[nodiscard]] std::uint16_t port() const;      ///< the port of Wherry's address
+  [[nodiscard]] std::uint16_t tcp_port() const;  ///< the TCP port on which it listens
 
-  /// Readable while `advance` has something to do: an epoll descriptor, owned by this object.
+  /// Returns an epoll descriptor that is readable while `advance` has something to do. This object owns it.
   [[nodiscard]] int descriptor() const;
-  /// Takes connectors, hears them and drops those that are late, say nothing or say nonsense. Throws Error(EMFILE,
-  /// ENFILE, ENOMEM, ENOBUFS) while this process lacks the means for another connector; it may be called again.
+  /// Accepts TCP connections, handles messages, and drops connectors that are late or send invalid data. Throws
+  /// Error(EMFILE, ENFILE, ENOMEM, ENOBUFS) while this process has no resources for another connector; it may be called
+  /// again.
   void advance();
 
-  /// The connector that has waited longest. Null: none waits. Valid until the next call of advance, accept or refuse.
+  /// Returns the connector that has waited longest; null if none waits. Valid until the next call of advance, accept or
+  /// refuse.
   [[nodiscard]] const Visitor* visitor() const;
-  /// Answers the visitor, which then is one no longer; the meeting's socket is the caller's. Empty: it has gone.
+  /// Accepts the visitor and removes it. The caller owns the meeting's socket. Empty if the visitor has gone.
   std::optional<Meeting> accept(const Introduction& own);
-  /// Drops the visitor. Its connector throws Error(ECONNREFUSED) with this reason (up to 255 bytes are sent).
+  /// Refuses the visitor and removes it. Its connector throws Error(ECONNREFUSED) with the first 255 bytes of `reason`.
   void refuse(std::string_view reason);
 
  private:
@@ -100,30 +102,31 @@ class RendezvousListener {
   std::unique_ptr<State> state_;
 };
 
-/// One connector's search for (node, port) on a host, and the meeting there. Destroying it gives up.
+/// Searches for the listener of (node, port) on a host, and meets it. Its destruction cancels the attempt.
 class RendezvousConnector {
  public:
-  /// `host`: a name or an address. Looks up its addresses, which blocks as long as the system's resolver does, and
-  /// starts to connect to them. While the address is not listened on, it is looked for again until `until` (empty: one
-  /// attempt). A meeting that is not made until then fails.
-  /// Throws Error: ENOENT (no such host), EMFILE, ENOMEM.
+  /// Resolves the addresses of the host, which blocks as long as the system's resolver, and starts to connect to them.
+  /// While there is no listener, the search is repeated until `until`; the meeting then fails. Throws Error: ENOENT (no
+  /// such host), EMFILE, ENOMEM.
+  /// @param host   a name or an address
+  /// @param until  empty: one attempt
   RendezvousConnector(const Settings& settings, const std::string& host, std::uint16_t node, std::uint16_t port,
                       Introduction own, const Deadline& until);
   RendezvousConnector(RendezvousConnector&&) noexcept;
   RendezvousConnector& operator=(RendezvousConnector&&) noexcept;
   ~RendezvousConnector();
 
-  /// Readable while `advance` has something to do: an epoll descriptor, owned by this object.
+  /// Returns an epoll descriptor that is readable while `advance` has something to do. This object owns it.
   [[nodiscard]] int descriptor() const;
-  /// Returns the meeting once the listener has accepted, and once only; its socket is then the caller's. Throws Error,
-  /// and then always: ECONNREFUSED (no listener there, or it refused), ETIMEDOUT, EACCES (another key),
-  /// EPROTO (another version), ECONNRESET (the listener ended), EHOSTUNREACH. The text says what to do.
+  /// Returns the meeting once the listener has accepted, only once; the caller owns its socket. Throws Error, which all
+  /// later calls throw again: ECONNREFUSED (no listener, or it refused), ETIMEDOUT, EACCES (another key), EPROTO
+  /// (another version), ECONNRESET (the listener ended), EHOSTUNREACH. The text tells what to do.
   std::optional<Meeting> advance();
-  /// Ends a search for a caller whose time is over: throws Error with what is known of the cause.
+  /// Ends the search when the caller's time is over: throws Error with the gravest cause known.
   [[noreturn]] void give_up();
-  /// True while no listener for (node, port) has been found.
+  /// Returns true while no listener for (node, port) has been found.
   [[nodiscard]] bool waits_for_listener() const;
-  /// How many ports have answered that no such listener is there: while it grows, the search gets on.
+  /// Returns how many ports have answered that they do not have the listener. While it grows, the search progresses.
   [[nodiscard]] std::size_t answers() const;
 
  private:

@@ -22,13 +22,14 @@ namespace {
 using Clock = Timer::Clock;
 
 constexpr std::uint64_t kSearchTimerId = 0;
-/// An address that does not answer that soon is not given up, but the next is tried beside it (RFC 8305).
+/// If an address does not answer within this time, the next one is tried in parallel (RFC 8305).
 constexpr auto kHeadStart = std::chrono::milliseconds(250);
-/// A pass ends although an address has not answered, if another has: the listener may have come up there.
+/// After this time a pass ends although an address has not answered, if another has: the listener may now be there.
 constexpr auto kPassTime = std::chrono::seconds(1);
 constexpr std::size_t kMostAddresses = 16;
 
-/// Of two addresses of a host: where a port refuses the host is reached, and a way that does not work says nothing.
+/// Whether the failure at one address of a host tells more than that at another. If a port refuses, the host was
+/// reached; then the failure of another route to it tells nothing.
 bool tells_more(const Failure& one, const Failure& other) {
   using enum Failure::Gravity;
   const auto is_off = [](const Failure& each) { return each.gravity == unreachable || each.gravity == no_answer; };
@@ -123,7 +124,7 @@ class RendezvousConnector::State {
     for (int i = 0; i < count; ++i) {
       const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
       if (id == kSearchTimerId) continue;
-      // What has come counts, however late it is looked at.
+      // Data that has arrived counts, even if it is handled late: so no limit has passed for this call.
       std::next(searches_.begin(), static_cast<std::ptrdiff_t>(id - 1))->advance(Clock::time_point::min());
     }
   }
@@ -142,7 +143,8 @@ class RendezvousConnector::State {
     }
   }
 
-  /// The other addresses are of the same host: they wait until that one has failed.
+  /// Keeps the first answered search and stops the others. Their addresses are of the same host; they are tried again
+  /// if that search fails.
   void keep_answered() {
     bool is_kept = false;
     for (Search& each : searches_) {
@@ -159,7 +161,7 @@ class RendezvousConnector::State {
     begin_next(now);
   }
 
-  /// The next address of the pass, if one has not been tried.
+  /// Begins the search at the next address of the pass. False if all have been tried.
   bool begin_next(Clock::time_point now) {
     const auto next =
         std::ranges::find_if(searches_, [](const Search& each) { return each.state() == Search::State::idle; });
@@ -186,8 +188,8 @@ class RendezvousConnector::State {
     if (now >= pass_end_) pass_end_ = now + kPassTime;
   }
 
-  /// A pass does not wait for an address that does not answer if another is done. In the only pass there is, that one
-  /// has to have been reached.
+  /// Whether the pass is over. It does not wait for a silent address if the search of another one has ended. If there
+  /// is only one pass, that other address must have been reached.
   [[nodiscard]] bool is_pass_over(Clock::time_point now) const {
     const auto has = [this](Search::State state) {
       return std::ranges::any_of(searches_, [state](const Search& each) { return each.state() == state; });
@@ -204,7 +206,7 @@ class RendezvousConnector::State {
     auto next = std::min(next_pass_, until_.value_or(Clock::time_point::max()));
     if (!is_answered() && next_pass_ == Clock::time_point::max()) next = std::min({next, next_address_, pass_end_});
     for (const Search& each : searches_) next = std::min(next, each.limit());
-    // Every port may have refused at once: no socket is left that would tell.
+    // If every port has refused at once, no socket is left that could become readable: the timer fires now.
     const bool is_over = !is_answered() && next_pass_ == Clock::time_point::max() && is_pass_over(Clock::now());
     timer_.set(is_over ? Clock::time_point::min() : next);
   }

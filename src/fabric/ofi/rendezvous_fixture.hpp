@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a job of its own, and both sides of a rendezvous driven by one thread.
+// For tests: a separate job, and both sides of a rendezvous driven by one thread.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@
 
 namespace wherry::fabric::ofi {
 
-/// Unlike that of any other test that runs now.
+/// Returns settings with a job that no other running test uses.
 inline Settings test_settings() {
   static int count = 0;
   Settings settings;
@@ -46,7 +46,7 @@ inline Introduction test_introduction(const std::string& text) {
 
 inline Deadline seconds_from_now(int seconds) { return Timer::Clock::now() + std::chrono::seconds(seconds); }
 
-/// Until `is_done` both are driven whenever one of their descriptors is readable, and only then.
+/// Drives each side when its descriptor is readable, and only then, until `is_done` returns true.
 inline void drive(RendezvousListener* listener, RendezvousConnector* connector, std::optional<Meeting>* meeting,
                   const std::function<bool()>& is_done) {
   while (!is_done()) {
@@ -75,7 +75,7 @@ inline BothEnds meet(RendezvousListener& listener, RendezvousConnector& connecto
   return ends;
 }
 
-/// What the connector throws; the listener, if there is one, is driven meanwhile.
+/// Returns the error that the connector throws. Drives the listener meanwhile, if there is one.
 inline Error failure_of(RendezvousListener* listener, RendezvousConnector& connector) {
   try {
     std::optional<Meeting> meeting;

@@ -21,9 +21,9 @@ namespace {
 constexpr std::uint64_t kListeningId = 0;
 constexpr std::uint64_t kTimerId = 1;
 constexpr std::uint64_t kFirstCallerId = 2;
-/// Below are SCIF's own and those that programs choose (fabric/shm/listener.cc).
+/// The ports below are SCIF's, or chosen by programs (fabric/shm/listener.cc).
 constexpr std::uint32_t kFirstFreePort = 1089;
-/// Connections taken by one call, so that a flood of them holds up no visitor.
+/// Connections accepted by one call. Limited, so that a flood of them does not delay visitors.
 constexpr int kTakenAtOnce = 64;
 
 std::string name_of(std::uint16_t node, std::optional<std::uint16_t> port) {
@@ -88,7 +88,7 @@ class RendezvousListener::State {
   [[nodiscard]] std::uint16_t tcp_port() const { return tcp_port_; }
 
  private:
-  /// Sets port_.
+  /// Reserves the port, or the first free one, and sets port_.
   UniqueFd hold(const std::string& job, std::uint16_t node, std::optional<std::uint16_t> port) {
     for (std::uint32_t tried = port.value_or(kFirstFreePort); tried <= UINT16_MAX; ++tried) {
       port_ = static_cast<std::uint16_t>(tried);
@@ -101,7 +101,7 @@ class RendezvousListener::State {
                 "another process of this host listens there; use another port, or * for a free one");
   }
 
-  /// Returns an errno value where this process lacks the means for another connection.
+  /// Accepts connections. Returns 0, or an errno value if this process has no resources for another one.
   int take_callers() {
     for (int taken = 0; taken < kTakenAtOnce; ++taken) {
       UniqueFd socket(::accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -116,7 +116,7 @@ class RendezvousListener::State {
     return 0;
   }
 
-  /// A connection that stays in the kernel's queue would keep the descriptor readable.
+  /// Drops one connection. If it stayed in the kernel's queue, the descriptor would stay readable.
   void drop_one() {
     spare_.reset();
     const UniqueFd dropped(::accept4(listening_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));

@@ -16,14 +16,14 @@
 namespace wherry::fabric::ofi {
 namespace {
 
-/// The candidates of each pass: most listeners hold one of the first; the others are asked in turn.
+/// The candidates of each pass. Most listeners have one of the first; the others are asked in turn.
 constexpr std::size_t kFirstCandidates = 16;
 constexpr std::size_t kOtherCandidates = 48;
-/// A port that does not answer that soon is waited for, but the next is asked beside it.
+/// If a port does not answer within this time, the next one is asked in parallel.
 constexpr auto kProbeHeadStart = std::chrono::milliseconds(50);
-/// Where answers take as long as the way there and back, the next are asked without a head start: there may be a
-/// thousand ports. Not beside a port that takes longer than others did, within these limits: it may be the one, and
-/// busy.
+/// Limits of patience_. While answers take only about a round trip, the next ports are asked without a head start, as
+/// there may be a thousand. That stops if the oldest probe takes longer than earlier ones: it may be the right port,
+/// and busy.
 constexpr std::chrono::milliseconds kLeastPatience{1};
 constexpr std::chrono::milliseconds kMostPatience{500};
 /// Ports that are asked at the same time.
@@ -95,7 +95,7 @@ bool Search::answers_soon(Clock::time_point now) const {
   return patience_ > Clock::duration::zero() && now < probes_.front().begun() + patience_;
 }
 
-/// As many as are due. What is under way decides the state and the limit.
+/// Begins as many probes as are due, and derives the state and the limit from the running ones.
 void Search::ask_more(Clock::time_point now) {
   if (now >= pass_limit_) {
     for (const Probe& probe : probes_) fail(probe.failure());
@@ -113,7 +113,7 @@ void Search::ask_more(Clock::time_point now) {
   for (const Probe& probe : probes_) limit_ = std::min(limit_, probe.limit());
 }
 
-/// False: no candidate is left, or no descriptor while others are under way.
+/// Begins a probe of the next candidate. False if none is left, or if there is no descriptor while other probes run.
 bool Search::begin_probe() {
   const auto index = take_candidate();
   if (!index) return false;
@@ -125,7 +125,7 @@ bool Search::begin_probe() {
     again_.push_front(*index);
     return false;
   }
-  // Refused at once, or out of reach.
+  // Handles a result that is known at once, such as a refusal.
   (void)advance_probe(std::prev(probes_.end()), Clock::time_point::min());
   return true;
 }
@@ -141,7 +141,7 @@ void Search::advance(Clock::time_point now) {
   ask_more(now);
 }
 
-/// False: it has decided what becomes of the search.
+/// Continues a probe. False if its result has changed the state of the search.
 bool Search::advance_probe(std::list<Probe>::iterator probe, Clock::time_point now) {
   const Probe::Found found = probe->advance(now);
   is_host_there_ = is_host_there_ || probe->is_host_there();
@@ -163,7 +163,7 @@ bool Search::advance_probe(std::list<Probe>::iterator probe, Clock::time_point n
     if (!is_any_silent_) begin_waiting();
   }
   probes_.erase(probe);
-  // A firewall may let some ports pass. Where no port has answered in time none will.
+  // Continues after a silent port, as a firewall may pass others. Ends if the host has not answered at any port.
   const bool is_over = found == Probe::Found::unreachable || (found == Probe::Found::late && !is_host_there_);
   if (is_over) end();
   return !is_over;
@@ -202,7 +202,8 @@ Failure Search::pending() const {
   }
 }
 
-/// The others are asked again if this one turns out to have another key.
+/// Sends the hello to the port that answered yes. The other running candidates are kept, and are asked again if this
+/// port turns out to have another key.
 void Search::introduce(std::list<Probe>::iterator probe) {
   auto place = again_.begin();
   for (auto other = probes_.begin(); other != probes_.end(); ++other) {
@@ -234,12 +235,12 @@ void Search::on_receipt() {
   if (!is_well_formed(receipt, wanted_.job) || !is_receipt || !is_proved(receipt, transcript_, kListenerRole)) {
     fail(Failure::Gravity::key, EACCES,
          where() + " has another key; copy the file that WHERRY_KEY names to both hosts");
-    return go_on();  // another user's listener may stand before the one that is looked for
+    return go_on();  // another user's listener may have an earlier candidate than the wanted one
   }
   listen_for(State::received, sizeof(layout::Hello), Clock::duration::max());
 }
 
-/// As if that port had said no.
+/// Continues the search as if the port had answered no.
 void Search::go_on() {
   socket_.reset();
   state_ = State::connecting;

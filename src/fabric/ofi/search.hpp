@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connector's way along the ports of one address of a host, until a listener there says yes; then the meeting. Ports
-// are asked in their order. One that has not answered soon is not waited for: the next are asked beside it.
+// Searches the ports of one address of a host until a listener answers yes, and then meets it. Asks the ports in their
+// order. If a port does not answer soon, the next ones are asked in parallel.
 #pragma once
 
 #include <chrono>
@@ -19,51 +19,54 @@
 
 namespace wherry::fabric::ofi {
 
+/// Not thread-safe; never blocks.
 class Search {
  public:
   using Clock = Timer::Clock;
   enum class State : std::uint8_t {
     idle,        ///< not begun, or stopped
-    connecting,  ///< over TCP
-    asked,       ///< a port at least: "are you (job, node, port)?"
-    introduced,  ///< it is: the hello is under way
-    received,    ///< the listener's fabric has it; the program has not accepted yet
+    connecting,  ///< connecting to ports over TCP
+    asked,       ///< at least one port was asked: "are you (job, node, port)?"
+    introduced,  ///< a port answered yes; the hello was sent
+    received,    ///< the listener's fabric has the hello; the program has not accepted yet
     met,
     ended,  ///< no port of this pass is left, or the address cannot be reached
   };
 
-  /// `wanted` outlives this object. `id`: in the poller's events.
+  /// @param wanted  must outlive this object
+  /// @param id      identifies its events in `poller`
   Search(const Wanted& wanted, const SocketAddress& address, int poller, std::uint64_t id);
 
-  /// Asks candidates of the pass, numbered from 0. Each pass asks the first candidates again, and others than the pass
-  /// before; `all`: all ports. It ends Probe::kAnswerTime after Settings::host_timeout at the latest, counted from the
-  /// last port that answered before the first that did not. Throws Error(EMFILE).
+  /// Begins a pass, numbered from 0. Each pass asks the first candidates, and some others than the previous pass; with
+  /// `all` it asks all ports. A pass ends after Settings::host_timeout + Probe::kAnswerTime at the latest, counted from
+  /// the last answer before a port was silent. Throws Error(EMFILE).
   void begin(std::size_t pass, bool all);
   void stop();
-  /// Does what is due: called for an event of its socket, and at `limit`. Throws Error(EMFILE).
+  /// Continues. Call it for each event of its sockets, and at `limit`. Throws Error(EMFILE).
   void advance(Clock::time_point now);
 
   [[nodiscard]] State state() const { return state_; }
   [[nodiscard]] bool runs() const { return state_ > State::idle && state_ < State::met; }
   [[nodiscard]] bool is_answered() const { return state_ >= State::introduced && state_ <= State::met; }
-  /// When what is under way has taken too long; the clock's last moment: nothing is bounded.
+  /// Returns when to call advance() next without an event; the maximum of the clock: never.
   [[nodiscard]] Clock::time_point limit() const { return limit_; }
-  /// The gravest since the search was made.
+  /// Returns the gravest failure so far.
   [[nodiscard]] const Failure& failure() const { return failure_; }
-  /// What the search has been waiting for.
+  /// Returns the failure to report if the search were given up now: what it waits for.
   [[nodiscard]] Failure pending() const;
-  /// Ports that have answered, and not with yes.
+  /// Returns the number of ports that have answered, but not with yes.
   [[nodiscard]] std::size_t answers() const { return answers_; }
+  /// Returns the meeting. Only in state `met`.
   Meeting take();
 
  private:
   [[nodiscard]] std::size_t candidates() const;
   [[nodiscard]] std::size_t candidate(std::size_t index) const;
-  /// Its place in the order.
+  /// Returns the next candidate's index in the order; empty if none is left.
   std::optional<std::size_t> take_candidate();
 
   void begin_waiting();
-  /// What is under way has not taken longer than answers of this host do.
+  /// Whether the oldest probe has not waited longer than this host's answers usually take.
   [[nodiscard]] bool answers_soon(Clock::time_point now) const;
   void ask_more(Clock::time_point now);
   bool begin_probe();
@@ -88,16 +91,16 @@ class Search {
   State state_ = State::idle;
   std::size_t pass_ = 0;
   bool all_ = false;
-  std::size_t next_ = 0;           ///< candidate of this pass
-  std::deque<std::size_t> again_;  ///< places of candidates before it that were asked and not waited for
-  std::list<Probe> probes_;        ///< while connecting or asked, the longest first
+  std::size_t next_ = 0;           ///< the next candidate of this pass
+  std::deque<std::size_t> again_;  ///< earlier candidates, by index in the order, that must be asked again
+  std::list<Probe> probes_;        ///< while connecting or asked; oldest first
   Clock::time_point pass_limit_ = Clock::time_point::max();
   Clock::time_point next_probe_ = Clock::time_point::max();
-  bool is_host_there_ = false;  ///< it has answered at any port of this pass
-  bool is_any_silent_ = false;  ///< another port of this pass has not answered in time
+  bool is_host_there_ = false;  ///< the host has answered at some port in this pass
+  bool is_any_silent_ = false;  ///< some port has not answered in time in this pass
   std::size_t answers_ = 0;
-  Clock::duration patience_{};  ///< twice the longest time of an answer of this pass; 0: there is none
-  // The port that said yes.
+  Clock::duration patience_{};  ///< twice the longest answer time of this pass, within limits; 0: no answer yet
+  // The port that answered yes.
   SocketAddress tried_;
   UniqueFd socket_;
   Clock::time_point limit_ = Clock::time_point::max();

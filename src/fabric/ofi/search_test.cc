@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A connector's search among ports that take its connection and say nothing: other programs, processes that are
-// stopped.
+// A connector's search among silent ports, which accept its connection and send nothing: other programs, stopped
+// processes.
 #include "fabric/ofi/search.hpp"
 
 #include <gtest/gtest.h>

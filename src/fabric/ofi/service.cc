@@ -24,10 +24,10 @@
 namespace wherry::fabric::ofi {
 namespace {
 
-/// Bounds what a wake-up that a provider has lost may cost.
+/// Limits the delay if a provider loses a wake-up.
 constexpr int kLongestSleepMs = 1000;
 
-/// Threads that are started meanwhile take no signals.
+/// While one exists, threads that this thread starts have all signals blocked.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -70,7 +70,7 @@ Service& Service::instance() {
   Maker& made = maker();
   const std::lock_guard lock(made.mutex);
   if (made.service == nullptr) {
-    // Signals are for the program's own threads, not for the service's, nor for those that libfabric starts.
+    // Signals must go to the program's threads, not to the service's thread or those that libfabric starts.
     const SignalsBlocked blocked;
     made.service = new Service;
   }
@@ -130,7 +130,7 @@ bool Service::look_at_all() {
   return more;
 }
 
-/// Returns whether there may be more.
+/// Handles events of endpoints. Returns whether there may be more.
 bool Service::serve_news() {
   constexpr int kMost = 64;
   for (int i = 0; i < kMost; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread that serves all connections to other hosts of this process: a peer's writes arrive only while a thread
-// reads the completion queue. It sleeps on descriptors, and never longer than a second.
+// The thread that serves all connections of this process to other hosts. It is needed because a peer's writes arrive
+// only while a thread reads the completion queue. It sleeps on descriptors, for at most one second.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace wherry::fabric::ofi {
 
 class Link;
 
-/// What the service does something for. Its calls come from the service, with Service::mutex held.
+/// An object that the service drives. The service calls it with Service::mutex held.
 class Served {
  public:
   Served() = default;
@@ -24,36 +24,36 @@ class Served {
   Served& operator=(const Served&) = delete;
   virtual ~Served() = default;
 
-  /// `descriptor` is readable, or was. Returns true if there is more to do, which no descriptor may tell.
+  /// Called when `descriptor` is readable, or was. Returns true if there may be more to do, which no descriptor shows.
   virtual bool serve(int descriptor) = 0;
-  /// About once a second, and as soon as something else has happened.
+  /// Called when no descriptor is ready, so about once a second while idle, and after nudge(). Returns as serve().
   virtual bool look() { return false; }
 };
 
-/// Locks: the service's mutex before a link's.
+/// Lock order: the service's mutex before that of a link.
 class Service {
  public:
-  /// This process's; a forked child has one of its own. Never destroyed. Throws what Domain and epoll_create throw.
+  /// Returns the service of this process; a forked child has its own. Never destroyed. Throws Error.
   static Service& instance();
 
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
 
-  /// Held while anything is served. What holds it keeps all connections of this process waiting.
+  /// Held while anything is served. While another thread holds it, the service serves no connection of this process.
   [[nodiscard]] std::mutex& mutex() { return mutex_; }
 
-  /// Makes it look at all that it serves. Without the mutex.
+  /// Makes the service look at everything that it serves. Needs no mutex.
   void nudge() const noexcept { nudge_.notify(); }
 
-  // All with the mutex held.
+  // The following must be called with the mutex held.
   [[nodiscard]] Domain& domain() { return domain_; }
-  /// `served` stays until `unwatch`. Throws Error(ENOSPC, ENOMEM).
+  /// Serves `served` when `descriptor` is readable, and keeps it alive, until `unwatch`. Throws Error(ENOSPC, ENOMEM).
   void watch(int descriptor, std::shared_ptr<Served> served);
   void unwatch(int descriptor) noexcept;
-  /// The link that a knocking endpoint with that token belongs to.
+  /// Assigns a connection request (Knock) with that token to a link.
   void expect(const Token& token, std::shared_ptr<Link> link) { expected_.emplace(token, std::move(link)); }
   void expect_no_longer(const Token& token) noexcept { expected_.erase(token); }
-  /// Where endpoints' news go: by the context that they were made with.
+  /// Assigns the events of an endpoint to a link, by the context that the endpoint was created with.
   void add(void* context, std::shared_ptr<Link> link) { links_.emplace(context, std::move(link)); }
   void remove(void* context) noexcept { links_.erase(context); }
 

@@ -17,8 +17,8 @@ class SocketAddress {
   SocketAddress() = default;
   SocketAddress(const sockaddr* address, socklen_t length);
 
-  /// The local and the remote address of a connected socket. IPv4 in IPv6's clothes (::ffff:1.2.3.4) becomes IPv4.
-  /// Throws Error.
+  /// Return the local and the remote address of a connected socket. An IPv4-mapped IPv6 address (::ffff:1.2.3.4)
+  /// becomes IPv4. Throw Error.
   static SocketAddress local_of(int socket);
   static SocketAddress remote_of(int socket);
 
@@ -37,8 +37,8 @@ class SocketAddress {
   socklen_t length_ = 0;
 };
 
-/// The addresses of a host, in the order in which they are to be tried (getaddrinfo). Blocks as long as the system's
-/// resolver does. Throws Error(ENOENT) that names the host and the resolver's reason.
+/// Returns the addresses of a host in the order in which to try them (getaddrinfo). Blocks as long as the system's
+/// resolver. Throws Error(ENOENT) with the host and the resolver's reason.
 std::vector<SocketAddress> resolve(const std::string& host);
 
 }  // namespace wherry::fabric::ofi

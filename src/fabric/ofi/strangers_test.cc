@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calls at a listener's port without the key, and what answers at a connector's: scanners, other programs,
-// replays.
+// Strangers at both sides of a rendezvous, without the key: scanners, other programs, replays.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -44,7 +43,7 @@ UniqueFd call(std::uint16_t tcp_port) {
   return socket;
 }
 
-/// What the listener sends until it closes.
+/// Returns what the listener sends until it closes.
 std::vector<std::byte> drain(RendezvousListener& listener, int socket) {
   std::vector<std::byte> all;
   for (bool is_open = true; is_open;) {
@@ -61,7 +60,7 @@ std::vector<std::byte> drain(RendezvousListener& listener, int socket) {
   return all;
 }
 
-/// Answers to a connector that this file plays.
+/// Returns the listener's answers to a connector that this file simulates.
 template <class Message>
 Message receive(RendezvousListener& listener, int socket) {
   Incoming incoming;
@@ -246,7 +245,7 @@ TEST_F(Strangers, WithoutDescriptorsACallerIsDroppedAndAPeerIsLetInLater) {
   EXPECT_TRUE(meet(listener_, connector).connector);
 }
 
-/// A listener that this file plays, at the first port that a connector asks.
+/// A listener that this file simulates, at the first port that a connector asks.
 class FalseListener {
  public:
   explicit FalseListener(const Settings& settings)

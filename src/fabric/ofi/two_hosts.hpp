@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests: a process in two network namespaces that a cable joins. It creates sockets in either and drives both ends.
+// For tests: a process in two network namespaces that a veth pair joins. It creates sockets in both and drives both
+// ends.
 #pragma once
 
 #include <fcntl.h>
@@ -18,11 +19,11 @@
 
 namespace wherry::fabric::ofi {
 
-/// near0, 10.97.0.1 and 2001:db8::1, where the process is; far0, 10.97.0.2 and 2001:db8::2, where it goes by `in_far`.
-/// For a child process with one thread, which keeps these namespaces.
+/// The process is in the namespace of near0 (10.97.0.1, 2001:db8::1), and enters that of far0 (10.97.0.2, 2001:db8::2)
+/// with `in_far`. Use it in a child process with one thread, which stays in these namespaces.
 class TwoHosts {
  public:
-  /// False: this kernel or this user may not, or there is no iproute2.
+  /// Creates the namespaces. False if the kernel does not allow it to this user, or if there is no iproute2.
   bool join() {
     const std::string user = std::to_string(::geteuid());
     const std::string group = std::to_string(::getegid());
@@ -55,7 +56,7 @@ class TwoHosts {
     what();
     if (::setns(near_.get(), CLONE_NEWNET) != 0) std::abort();
   }
-  /// What names mean here: lines of /etc/hosts.
+  /// Sets the lines of /etc/hosts for this process.
   static bool set_hosts(const std::string& lines) {
     std::string file = "/tmp/wherry-hosts-XXXXXX";
     const UniqueFd made(::mkstemp(file.data()));
@@ -79,7 +80,7 @@ class TwoHosts {
 
   UniqueFd near_;
   UniqueFd far_;
-  std::optional<Child> keeper_;  // of the far namespace, which has to have a process for ip to name
+  std::optional<Child> keeper_;  // a process in the far namespace, by which ip(8) names it
 };
 
 }  // namespace wherry::fabric::ofi

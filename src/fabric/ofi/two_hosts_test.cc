@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rendezvous between two network namespaces: links that are cut, hosts that do not answer, paths that carry small
-// packets only, names of which one address does not work.
+// The rendezvous between two network namespaces: cut links, hosts that do not answer, paths that drop large packets,
+// names with an address that does not work.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -29,7 +29,7 @@ constexpr std::uint16_t kNode = 5;
 constexpr std::uint16_t kPort = 80;
 constexpr const char* kFar = "10.97.0.2";
 
-/// Runs it in a process of its own, in two namespaces; skips the test where there can be none.
+/// Runs a test in a separate process, in two namespaces. Skips the test if they cannot be created.
 void between_hosts(const std::function<bool(TwoHosts&)>& test) {
   constexpr int kRefused = 77;
   Child process([&] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Words that travel with a write: 8 bits of remote CQ data name the place of the word and its bell, which the sender
-// has told before.
+// Slots of words that travel with a write. 8 bits of the remote CQ data are the index of a slot: the place of the word
+// and its bell, which the sender has announced before.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@
 
 namespace wherry::fabric::ofi {
 
-/// Those of the sender.
+/// The slots that this side has announced as a sender.
 class OwnSlots {
  public:
   using Word = SendQueue::Word;
 
-  /// Gives the word's place a slot. The message tells the peer, and is sent before the word. Empty: it has one already,
-  /// or there is none for it.
+  /// Assigns a slot to the word's place. The returned message announces it, and must be sent before the word. Empty if
+  /// the place already has a slot, if none is free, or if the word is too large.
   std::optional<layout::LinkMessage> define(const Word& word) {
     if (slots_.size() == layout::kSlots || word.value > layout::kMostSlotValue) return {};
     const auto slot = static_cast<std::uint8_t>(slots_.size());
@@ -30,7 +30,7 @@ class OwnSlots {
     const auto bell = static_cast<std::uint64_t>(bell_number(word.bell));
     return message_of(layout::LinkKind::slot, slot, word.at, bell);
   }
-  /// What the write carries. Empty: the word has no slot, or is too large.
+  /// Returns the data for the write. Empty if the word has no slot or is too large.
   [[nodiscard]] std::optional<std::uint64_t> data_of(const Word& word) const {
     const auto slot = slots_.find(std::pair(word.at, word.bell));
     if (slot == slots_.end() || word.value > layout::kMostSlotValue) return {};
@@ -41,7 +41,7 @@ class OwnSlots {
   std::map<std::pair<std::uint64_t, std::optional<Bell>>, std::uint8_t> slots_;
 };
 
-/// Those of the peer, none of which is trusted.
+/// The slots that the peer has announced. They are validated.
 class PeerSlots {
  public:
   struct Slot {
@@ -49,8 +49,8 @@ class PeerSlots {
     std::optional<Bell> bell{};
   };
 
-  /// @param bytes  of this side's segment
-  /// False: it is not the next slot, or no word of the segment.
+  /// Adds a slot. False if it is not the next one, or if its place is not a word of the segment.
+  /// @param bytes  size of this side's segment
   bool add(const layout::LinkMessage& message, std::size_t bytes) {
     Slot slot{.offset = message.a};
     if (message.number != slots_.size() || message.number >= layout::kSlots || !is_word(message.a, bytes) ||
@@ -60,7 +60,7 @@ class PeerSlots {
     slots_.push_back(slot);
     return true;
   }
-  /// Null: the peer has told of no such slot.
+  /// Returns a slot; null if the peer has not announced it.
   [[nodiscard]] const Slot* find(std::uint8_t number) const {
     return number < slots_.size() ? &slots_[number] : nullptr;
   }

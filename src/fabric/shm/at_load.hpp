@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// Preparations of the shm fabric when the library is loaded.
 #pragma once
 
 namespace wherry::fabric::shm {
 
-/// Makes room for descriptors beyond select() and takes part in interrupts, while the process has one thread. With
-/// more, the kernel waits for a grace period of RCU at each of the two: the first connection took 25 ms longer (AMD,
-/// family 25). A process that has threads already, or a kernel that refuses, does both at its first connection.
-/// Returns true, for an initializer.
+/// Enlarges the table of descriptors beyond those of select(), and registers for interrupts (membarrier), while the
+/// process has one thread. With several threads the kernel waits for an RCU grace period for each of the two: the first
+/// connection took 25 ms longer (AMD, family 25). If the process already has threads, or the kernel refuses, both are
+/// done at the first connection. Returns true, for use as an initializer.
 bool prepare_at_load() noexcept;
 
 }  // namespace wherry::fabric::shm

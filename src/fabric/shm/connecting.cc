@@ -15,7 +15,8 @@
 namespace wherry::fabric::shm {
 namespace {
 
-/// By which the listener knows which two connections belong together. Of this user's processes none should guess it.
+/// Returns the number by which the listener recognizes that two connections belong together. Random, so that no other
+/// process of this user can guess it.
 std::uint64_t random_number() {
   std::uint64_t number = 0;
   while (::getrandom(&number, sizeof number, 0) != sizeof number || number == 0) {
@@ -24,11 +25,11 @@ std::uint64_t random_number() {
   return number;
 }
 
-/// A full queue is tried so often at once: during a storm of other users' connectors that wait for a place, the next of
-/// them takes a free one within microseconds. One try instead of 16 made connecting take seven times as long.
+/// Tries in a row at a full queue. During a storm of other users' connectors, another one takes a free place within
+/// microseconds. One try instead of 16 made connecting take seven times as long.
 constexpr int kTriesAtFullQueue = 16;
 
-/// 0 or an errno value; EAGAIN: the listener's queue was full each time.
+/// Returns 0 or an errno value. EAGAIN: the listener's queue was full at each try.
 int connect_to(int socket, const SocketName& name) {
   for (int tries = 1;; ++tries) {
     if (::connect(socket, reinterpret_cast<const sockaddr*>(&name.address), name.length) == 0) return 0;
@@ -37,8 +38,8 @@ int connect_to(int socket, const SocketName& name) {
   }
 }
 
-/// The advice where there is no listener: what the kernel shows of a listener that this process misses, or else all
-/// that both sides must have in common.
+/// Returns the advice if there is no listener: how to reach a listener elsewhere, if the kernel shows one; else
+/// everything that both sides must have in common.
 std::string advice_where_nobody_listens(std::uint16_t node, std::uint16_t port) {
   const std::string nobody = "nobody listens on port " + std::to_string(port) + " of node " + std::to_string(node) +
                              " as " + place_of_search();
@@ -52,7 +53,7 @@ std::string advice_where_nobody_listens(std::uint16_t node, std::uint16_t port) 
          elsewhere.front().remedy();
 }
 
-/// The advice where a process of another user listens by this name.
+/// Returns the advice if a process of another user listens at this name.
 std::string advice_on_holder(std::uint32_t user) {
   if (!names_one_user(user)) {
     return "a process of a user without a number in this user namespace listens there; share the user namespace, or "
@@ -69,7 +70,7 @@ UniqueFd reach_listener(const Address& address, Peer& peer) {
   UniqueFd socket = make_socket("connect to", text);
   const int error = connect_to(socket.get(), socket_name(*address.node, *address.port));
   if (error != 0) {
-    // A full backlog is a refusal too: there is nothing to wait on.
+    // A full queue is reported as a refusal: there is no descriptor to wait on.
     if (error == EAGAIN) {
       throw QueueFull(ECONNREFUSED, "connect to", text,
                       "too many connectors wait there already; try again, or accept faster");
@@ -96,12 +97,12 @@ ShmConnecting::ShmConnecting(const Address& address, const Offer& offer)
   socket_ = reach_listener(address_, peer_);
   if (peer_.pid != first.pid) fail(ECONNREFUSED, "the listener has just closed, and another taken its place");
   require_sent(send_packet(socket_.get(), own_.hello(own_node(), 0, companion), own_.descriptors()));
-  // What is under way keeps the memory alive: one descriptor fewer while the peer has not accepted.
+  // The packet in the socket keeps the memory alive. Dropping the descriptor saves one until the peer accepts.
   own_.memory.drop_descriptor();
 }
 
 void ShmConnecting::require_sent(int error) const {
-  // A listener closed meanwhile shows as one or the other, by whether it had taken this connector off its queue.
+  // If the listener has closed, the error depends on whether it had taken this connector from its queue.
   if (error == EPIPE || error == ECONNRESET) fail(ECONNREFUSED, "the listener has just closed");
   if (error != 0) fail(error, advice_on(error, "sendmsg"));
 }
@@ -112,8 +113,7 @@ std::unique_ptr<Connection> ShmConnecting::try_finish() {
   if (error == EAGAIN) return nullptr;
   if (error == ECONNRESET)
     fail(ECONNREFUSED, "the listener closed, or refused this connector (WHERRY_LOG=info there says why)");
-  if (error == EPROTO)
-    fail(error, "what answered does not speak this version of Wherry; use one version on both sides");
+  if (error == EPROTO) fail(error, "the listener uses another version of Wherry; use one version on both sides");
   if (error != 0) fail(error, advice_on(error, "recvmsg"));
   PeersSide peers(std::move(packet), peer_.address);
   return std::make_unique<ShmConnection>(std::move(own_), std::move(peers), std::move(socket_), std::move(peer_),

@@ -13,14 +13,15 @@
 
 namespace wherry::fabric::shm {
 
-/// A connection to the listener on that address, on which nothing has been said; stores the listener's credentials in
-/// `peer`. A listener drops a connector that leaves without having said anything, and its program does not see it.
-/// Never blocks. Throws Error: ECONNREFUSED (QueueFull, too), EACCES, EMFILE.
+/// Connects a socket to the listener at that address, and stores the listener's credentials in `peer`. Sends nothing:
+/// if the connector closes the socket without a request, the listener drops it, and its program does not notice. Never
+/// blocks. Throws Error: ECONNREFUSED (including QueueFull), EACCES, EMFILE.
 UniqueFd reach_listener(const Address& address, Peer& peer);
 
+/// An attempt to connect over shm: two sockets to the listener, the request and its companion.
 class ShmConnecting final : public Connecting {
  public:
-  /// Throws Error: ECONNREFUSED (QueueFull, too), EACCES, EMFILE, ENOMEM.
+  /// Throws Error: ECONNREFUSED (including QueueFull), EACCES, EMFILE, ENOMEM.
   ShmConnecting(const Address& address, const Offer& offer);
 
   std::unique_ptr<Connection> try_finish() override;
@@ -36,7 +37,7 @@ class ShmConnecting final : public Connecting {
 
   Address address_;
   Peer peer_;
-  UniqueFd companion_;  ///< first: a listener that cannot be reached now costs no memory of `own_`
+  UniqueFd companion_;  ///< before `own_`: if the listener cannot be reached, no memory is allocated
   OwnSide own_;
   UniqueFd socket_;
 };

@@ -97,7 +97,7 @@ void ShmConnection::take_bells(std::array<std::unique_ptr<OwnBell>, 2> bells) {
   for (const Bell which : kBells) {
     Sleep& sleep = sleeps_[index(which)];
     sleep.bell = std::move(bells[index(which)]);
-    // Without a companion the bell for space is never rung by the peer.
+    // Without a companion the peer never rings the bell for space. The bell then watches the data socket for its end.
     const bool rings = sockets_[index(which)].valid();
     const int socket = sockets_[index(rings ? which : Bell::data)].get();
     if (sleep.bell != nullptr && socket >= 0) sleep.bell->listen_to(socket, rings);
@@ -119,7 +119,8 @@ bool ShmConnection::get(std::span<std::byte> destination, std::uint64_t offset) 
 
 bool ShmConnection::signal(std::uint64_t offset, std::uint64_t value, Bell bell) {
   if (!is_word(offset, remote_bytes_) || gone_.load(std::memory_order_relaxed)) return false;
-  // SIGNAL, outside: releases every earlier put of this thread; pairs with whatever acquire reads the word at the peer.
+  // SIGNAL, outside: releases every earlier put of this thread; pairs with the acquire by which the peer reads the
+  // word.
   reinterpret_cast<layout::Word*>(remote_ + offset)->store(value, std::memory_order_release);
   announce(bell);
   return true;
@@ -155,8 +156,8 @@ bool ShmConnection::silence(Bell which) {
 
 void ShmConnection::arm(Bell which) {
   Sleep& sleep = sleeps_[index(which)];
-  // A ring left over from an earlier sleep would only cost a spurious wake-up of a blocked thread, but would keep a
-  // polled descriptor readable for ever.
+  // Silences a ring left over from an earlier sleep. A blocked thread would only wake up once too often, but a polled
+  // descriptor would stay readable.
   const bool may_ring = sleep.may_ring.load(std::memory_order_relaxed);
   if (may_ring) silence(which);
   sleep.saw_socket = may_ring && sleep.bell != nullptr && sleep.bell->rings();
@@ -200,13 +201,13 @@ void ShmConnection::notify_self(Bell which) {
 bool ShmConnection::peer_gone() {
   if (gone_.load(std::memory_order_acquire)) return true;  // PEER-GONE
   const int socket = sockets_[index(Bell::data)].get();
-  if (socket < 0) return false;  // the endpoint that has the socket watches it
+  if (socket < 0) return false;  // the caller has kept the socket and watches it
   const NotCancelled here;
-  // Rings may lie there: what one direction has not taken is for the other, which may be asleep.
+  // Not recv(): the socket may contain rings, which belong to the thread that sleeps on the bell.
   pollfd polled{.fd = socket, .events = POLLRDHUP, .revents = 0};
   const int ended = ::poll(&polled, 1, 0);
   std::byte unexpected{};
-  // Where poll is refused an end without rings before it still shows.
+  // If the kernel refuses poll(), recv() still shows an end that has no rings before it.
   if (ended == 0 || (ended < 0 && ::recv(socket, &unexpected, 1, MSG_DONTWAIT | MSG_PEEK) != 0)) return false;
   // PEER-GONE release: the kernel closed its socket after its last store, so what it had published is visible.
   gone_.store(true, std::memory_order_release);

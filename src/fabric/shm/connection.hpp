@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One end of a connection between two processes (or two ends in one). Four descriptors: the rendezvous socket, on which
-// the peer rings this side's data bell, and the end of which is the news of the peer's death; its companion, the same
-// for the space bell; and an epoll set for each of the two bells. And the peer's arena, one for all connections to it.
+// One end of a connection between two processes, or within one. It has four descriptors:
+//   - the rendezvous socket: the peer rings this side's data bell on it, and its end tells the peer's death;
+//   - the companion: a second socket, the same for the space bell;
+//   - an epoll set for each of the two bells.
+// In addition the peer's arena, one descriptor for all connections to that peer.
 #pragma once
 
 #include <array>
@@ -20,12 +22,13 @@
 
 namespace wherry::fabric::shm {
 
-/// This side's half of a connection, before the peer's is known: its memory and its bells.
+/// This side's half of a connection: its memory and its bells. Created before the peer's half is known.
 struct OwnSide {
   /// Throws Error.
   explicit OwnSide(const Offer& offer);
 
-  /// @param companion  the number of the companion that this side has opened
+  /// Returns the hello that describes this side.
+  /// @param companion  the number of the companion that this side has opened; 0: none
   [[nodiscard]] layout::ShmHello hello(std::uint16_t node, std::uint16_t port, std::uint64_t companion = 0) const;
   [[nodiscard]] std::vector<int> descriptors() const;
 
@@ -33,13 +36,13 @@ struct OwnSide {
   OwnMemory memory;
   std::shared_ptr<memory::SharedMemory> shared;
   std::shared_ptr<memory::ArenaView> arena;       ///< null: this side exposes nothing
-  std::array<std::unique_ptr<OwnBell>, 2> bells;  ///< null where the offer wants none
+  std::array<std::unique_ptr<OwnBell>, 2> bells;  ///< null if the offer wants none
   Greeting greeting;
 };
 
-/// The peer's half of a connection: its memory, checked and mapped.
+/// The peer's half of a connection. Its memory is checked and mapped.
 struct PeersSide {
-  /// `packet` is well formed. Throws Error: EPROTO when its memory cannot be trusted; ENOMEM, EMFILE.
+  /// `packet` must be well-formed. Throws Error: EPROTO if its memory cannot be trusted; ENOMEM, EMFILE.
   PeersSide(Packet packet, const Address& peer);
 
   bool compact;
@@ -54,11 +57,12 @@ struct PeersSide {
 
 class ShmConnection final : public Connection, private Exposure {
  public:
-  /// Throws Error(ENOMEM, ENOSPC). `socket` invalid: the caller keeps it, uses it as it likes, and itself notices the
-  /// peer's end. `companion` invalid: this side has no bells, or only that for data is rung.
+  /// Throws Error(ENOMEM, ENOSPC).
+  /// @param socket     invalid: the caller keeps the socket, and must itself detect the peer's end
+  /// @param companion  invalid: this side has no bells, or the peer rings only that for data
   ShmConnection(OwnSide own, PeersSide peers, UniqueFd socket, Peer peer, UniqueFd companion = UniqueFd());
 
-  /// Once the peer has the memory's descriptor, this side needs it no more: one fewer per connection.
+  /// Closes the descriptor of this side's memory. Call it once the peer has received the descriptor.
   void handed_over() { memory_.drop_descriptor(); }
 
   [[nodiscard]] std::span<std::byte> segment() const override { return memory_.segment(); }
@@ -95,12 +99,12 @@ class ShmConnection final : public Connection, private Exposure {
   std::shared_ptr<memory::LocalRegion> expose(std::span<std::byte> memory) override;
   std::shared_ptr<memory::RemoteRegion> reach(const memory::RemoteKey& key, std::size_t bytes, int& error) override;
 
-  /// What the thread that sleeps on a bell keeps.
+  /// The state of the thread that sleeps on a bell.
   struct alignas(64) Sleep {
-    std::unique_ptr<OwnBell> bell;      ///< null: none
-    std::uint64_t epoch = 0;            ///< as last written into the peer's page
-    std::atomic<bool> may_ring{false};  ///< armed, or rung by the owner, since it was last silenced
-    bool saw_socket = false;            ///< the last arming, which would have seen the peer's end
+    std::unique_ptr<OwnBell> bell;      ///< null: this side has no bells
+    std::uint64_t epoch = 0;            ///< as last written into the peer's bell page
+    std::atomic<bool> may_ring{false};  ///< armed, or rung by this side, since it was last silenced
+    bool saw_socket = false;            ///< the last arm() looked at the socket, and would have seen the peer's end
   };
 
   void take_bells(std::array<std::unique_ptr<OwnBell>, 2> bells);
@@ -114,7 +118,7 @@ class ShmConnection final : public Connection, private Exposure {
   std::optional<ShmPrivateMemory> private_memory_;
   std::byte* remote_ = nullptr;
   std::size_t remote_bytes_ = 0;
-  std::array<UniqueFd, 2> sockets_;  ///< on which the bells are rung, of either side
+  std::array<UniqueFd, 2> sockets_;  ///< [bell]: both sides ring that bell of the other on it
   std::array<Sleep, 2> sleeps_;
   std::array<PeerBell, 2> peer_bells_;
   bool peer_has_bells_ = false;

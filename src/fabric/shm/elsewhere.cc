@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-/// A connect that waits for its listener is tried again and again, and the program has other things to do.
+/// Pauses between searches: a connect that waits for its listener is repeated often, and a search takes CPU time.
 constexpr Clock::duration kFirstRest = std::chrono::seconds(1);
 constexpr Clock::duration kLongestRest = std::chrono::seconds(8);
 
@@ -37,8 +37,9 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
-/// The user and the job in a line of /proc/net/unix whose name ends so: "... @wherry/USER/JOB/NODE:PORT". Another
-/// user can bind any name, so both are checked before they become part of a text.
+/// Parses the user and the job from a line of /proc/net/unix whose name ends with `ending`: "...
+/// @wherry/USER/JOB/NODE:PORT". Both are validated before they become part of a text, because another user can bind any
+/// name.
 std::optional<ListenerElsewhere> listener_in(std::string_view line, std::string_view ending) {
   constexpr std::string_view kListens = " 00010000 ";  // the flag of a socket that listens
   constexpr std::string_view kBeginning = " @wherry/";
@@ -58,7 +59,8 @@ std::optional<ListenerElsewhere> listener_in(std::string_view line, std::string_
   return found;
 }
 
-/// The file's number: the sockets of each network namespace are a file of their own, which any process may look at.
+/// Returns the inode number of a list of sockets; 0 on failure. Each network namespace has its own list, and any
+/// process may stat() it.
 ino_t identity_of(const fs::path& sockets) {
   struct stat status{};
   return ::stat(sockets.c_str(), &status) == 0 ? status.st_ino : 0;
@@ -70,8 +72,7 @@ int differences(const ListenerElsewhere& listener) {
   return int{!listener.user.empty()} + int{!listener.job.empty()} + int{!listener.process.empty()};
 }
 
-/// Adds the listeners in a list of sockets that is of this thread's network namespace, if `process` is empty, or of
-/// that of `process`.
+/// Adds the listeners from a list of sockets in the network namespace of `process`; empty: of this thread.
 void add_listeners(std::vector<ListenerElsewhere>& all, const fs::path& sockets, std::string_view ending,
                    const std::string& process) {
   std::ifstream lines(sockets);
@@ -80,7 +81,7 @@ void add_listeners(std::vector<ListenerElsewhere>& all, const fs::path& sockets,
     if (!found) continue;
     found->process = process;
     if (!process.empty()) found->network = namespace_number("net", process);
-    // This process's own user, job and network namespace: it began to listen after the connect was refused.
+    // Without differences, the listener has started after the connect was refused.
     if (differences(*found) > 0) all.push_back(std::move(*found));
   }
 }
@@ -118,7 +119,7 @@ std::vector<ListenerElsewhere> listeners_elsewhere(std::uint16_t node, std::uint
   std::vector<ListenerElsewhere> all;
   add_listeners(all, kOwnSockets, ending, "");
   std::set<ino_t> seen{identity_of(kOwnSockets), 0};
-  // A process that may be traced tells the number of its namespace, and nsenter can enter by it: better to name.
+  // Prefers to name a process that may be traced: the number of its namespace can be read, and nsenter can enter it.
   std::map<ino_t, std::string> untraceable;
   std::error_code over;
   for (fs::directory_iterator entry("/proc", over), end; !over && entry != end; entry.increment(over)) {
@@ -142,7 +143,7 @@ std::vector<ListenerElsewhere> listeners_elsewhere(std::uint16_t node, std::uint
 
 std::vector<ListenerElsewhere> recent_listener_elsewhere(std::uint16_t node, std::uint16_t port) {
   static LatestLook latest;
-  // Another thread is looking, or was when this process was forked: this connect goes without.
+  // If another thread is searching, or was when this process was forked, this connect gets no result.
   const std::unique_lock lock(latest.mutex, std::try_to_lock);
   if (!lock.owns_lock()) return {};
   const std::string wanted = config::text(config::Key::job) + "/" + std::to_string(node) + ":" + std::to_string(port);

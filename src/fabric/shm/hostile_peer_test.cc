@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer that speaks the handshake and then misuses everything it was given. A hang is what the watchdog is for.
+// A peer that completes the handshake and then misuses everything that it was given. The watchdog detects a hang.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>

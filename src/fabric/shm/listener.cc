@@ -19,15 +19,15 @@
 namespace wherry::fabric::shm {
 namespace {
 
-constexpr std::uint16_t kFirstAutomaticPort = 1089;  ///< below are the ports SCIF reserves
+constexpr std::uint16_t kFirstAutomaticPort = 1089;  ///< SCIF reserves the ports below
 
-/// Connectors, most of them strangers perhaps, that one call takes from the kernel's queue.
+/// Connectors that one call takes from the kernel's queue. Most of them may be of other users.
 constexpr std::size_t kMostAtOnce = 64;
 
-/// Connectors that have said nothing yet hold a quarter of this process's descriptors at most.
+/// Limits of pending connectors: they use at most a quarter of this process's descriptors.
 constexpr std::size_t kMostPending = 4096;
 constexpr rlim_t kShareOfDescriptors = 4;
-/// The least limit for a mailbox's connectors: between a companion and its request those of other connectors may come.
+/// The least limit for a mailbox's connectors: other connectors may come between a companion and its request.
 constexpr std::size_t kLeastPending = 16;
 
 std::size_t most_pending() {
@@ -48,7 +48,8 @@ constexpr const char* kMalformed = "its request is malformed, or of another vers
 
 bool is_short_of_descriptors(int error) { return error == EMFILE || error == ENFILE; }
 
-/// With a low number: one beyond a limit that is lowered later would make no room.
+/// Returns a duplicate with a low number. If the limit of open files is lowered later, closing a descriptor with a
+/// number beyond the limit would not make room for another.
 UniqueFd spare_descriptor(int of) { return UniqueFd(::fcntl(of, F_DUPFD_CLOEXEC, 0)); }
 
 }  // namespace
@@ -85,7 +86,8 @@ void ShmListener::bind_any_port() {
   throw Error(EADDRINUSE, "listen", local_.to_string(), "every port from 1089 up is taken; stop a listener");
 }
 
-/// A connection tells the credentials of the name's holder, to which it is a connector that has gone again.
+/// Finds out who holds the port, by connecting to it: the socket tells the credentials. To the holder, this is a
+/// connector that leaves without a request.
 std::string ShmListener::advice_on_taken_port() const {
   const UniqueFd probe = make_socket("listen", local_.to_string());
   const SocketName name = socket_name(*local_.node, *local_.port);
@@ -98,13 +100,13 @@ std::string ShmListener::advice_on_taken_port() const {
   return holder + " has this port; use another port, or * for a free one";
 }
 
-/// Requests are served before more connectors are accepted: so all that are pending when there are too many are silent,
-/// or companions.
+/// Serves requests before it accepts more connectors. So if there are too many pending connectors, all of them have
+/// sent nothing or are companions.
 std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
   check_offer("accept on", local_, offer);
   int obstacle = 0;
   if (auto connection = serve(offer, obstacle)) return connection;
-  // What requests wait for is not for more connectors.
+  // Requests wait for descriptors: do not use those for more connectors.
   const bool starves = offer.departed && is_short_of_descriptors(obstacle);
   int refused = 0;
   if (!starves) {
@@ -112,7 +114,7 @@ std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
     adapt_queue();
     if (auto connection = serve(offer, obstacle)) return connection;
   }
-  // Where requests wait, here or in the kernel's queue, their companions wait with them.
+  // While requests wait, here or in the kernel's queue, their companions must stay.
   const bool companions = !offer.departed || (obstacle == 0 && !is_short_of_descriptors(refused));
   while (const auto late = pending_.take_late(Pending::Clock::now(), companions)) drop(late->peer, ETIMEDOUT);
   if (obstacle == 0) obstacle = refused;
@@ -120,16 +122,18 @@ std::unique_ptr<Connection> ShmListener::try_accept(const Offer& offer) {
   throw Error(obstacle, "accept on", local_.to_string(), advice_on(obstacle, "accept"));
 }
 
-/// Takes some from the kernel's queue, and drops strangers. Returns 0, or why it could take no more: an errno value.
+/// Takes connectors from the kernel's queue, and drops those of other users. Returns 0, or the errno value for which it
+/// could not take more.
 int ShmListener::take_connectors(const Offer& offer) {
   const std::size_t most = offer.departed ? std::max(most_pending(), kLeastPending) : most_pending();
   const auto timeout = std::chrono::milliseconds(config::number(config::Key::connect_timeout));
   for (std::size_t taken = 0; taken < std::min(kMostAtOnce, most); ++taken) {
     if (offer.departed && pending_.size() >= most) {
-      // What this call has taken may have said something already, and what has left messages does not come again.
+      // Drops none that this call has taken: it may have sent its request already, and a connector that has left
+      // messages does not come again.
       if (taken != 0) return 0;
       const std::optional<Pending> silent = pending_.take_silent();
-      if (!silent) return ENOBUFS;  // until the time of a companion is over
+      if (!silent) return ENOBUFS;  // until the timeout of a companion
       drop(silent->peer, ETIMEDOUT);
     }
     UniqueFd socket(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
@@ -151,15 +155,16 @@ int ShmListener::take_connectors(const Offer& offer) {
   return 0;
 }
 
-/// Not in a forked child: listening again would make it the process that connectors see.
+/// Sets the length of the kernel's queue. Not in a forked child: calling listen() there would make the child the
+/// process that connectors see.
 void ShmListener::adapt_queue() {
   const int wanted = strangers_.queue_length(StrangerBudget::Clock::now());
   if (wanted == queue_length_ || origin_.inherited()) return;
   if (::listen(socket_.get(), wanted) == 0) queue_length_ = wanted;
 }
 
-/// Out of descriptors: connectors are refused at once and may try again. Many may be of this very process, and hold the
-/// descriptors that are missing to accept one of them.
+/// Refuses connectors when no descriptor is free, so that they can try again. Many may belong to this process, and hold
+/// the descriptors that are missing to accept one of them.
 void ShmListener::refuse_connectors() {
   for (std::size_t refused = 0; refused < kMostAtOnce && spare_.valid(); ++refused) {
     spare_.reset();
@@ -173,7 +178,8 @@ void ShmListener::refuse_connectors() {
   if (!spare_.valid()) spare_ = spare_descriptor(socket_.get());
 }
 
-/// Accepts the first that has sent a good request. `obstacle`: what kept one out that this side has to answer for.
+/// Accepts the first connector that has sent a valid request. Sets `obstacle` to an errno value if a failure of this
+/// side kept one from being accepted.
 std::unique_ptr<Connection> ShmListener::serve(const Offer& offer, int& obstacle) {
   pending_.look();
   while (Pending* ready = pending_.next_ready()) {
@@ -207,22 +213,23 @@ std::unique_ptr<Connection> ShmListener::serve(const Offer& offer, int& obstacle
   return nullptr;
 }
 
-/// It has said what it is: nothing but its end may follow, which may be before its request is looked at.
+/// Handles an event on a companion that has announced itself. Only its end may follow, perhaps before its request is
+/// read.
 void ShmListener::heard_of_companion(Pending& companion, int error, const Offer& offer) {
   if (error != ECONNRESET) return refuse(pending_.take(companion).peer, kMalformed);
   if (offer.departed) return pending_.silence(companion);
   drop(pending_.take(companion).peer, error);
 }
 
-/// Whether a request that this process has no means for stays where it is. A connector that may have left messages and
-/// ended does not come again; any other is refused, and does: many may be of this very process, and hold the
-/// descriptors that are missing.
+/// Whether a request that this process has no resources to answer stays in its socket. That is so if departed
+/// connectors are accepted: a connector that has left messages and ended does not come again. Otherwise the connector
+/// is refused and can try again: many may belong to this process, and hold the descriptors that are missing.
 bool ShmListener::waits(Pending& ready, int error, const Offer& offer) {
   ready.waits = offer.departed && (is_short_of_descriptors(error) || Pending::Clock::now() < ready.give_up);
   return ready.waits;
 }
 
-/// Takes it out, with its companion if it has one.
+/// Removes a connector from the pending ones, with its companion if it has one.
 ShmListener::Taken ShmListener::take(Pending& ready, std::uint64_t companion) {
   Pending pending = pending_.take(ready);
   UniqueFd other;
@@ -230,7 +237,7 @@ ShmListener::Taken ShmListener::take(Pending& ready, std::uint64_t companion) {
   return {.socket = std::move(pending.socket), .companion = std::move(other), .peer = std::move(pending.peer)};
 }
 
-/// What a connector did wrong is no error of this side's: it is told by the socket's end, and the log.
+/// Logs that a connector was dropped. That is not an error of this side; the connector sees the end of its socket.
 void ShmListener::drop(const Peer& peer, int error) const {
   if (!log::enabled(log::Level::info)) return;
   log::write(log::Level::info, "dropped a connector to " + local_.to_string() + ", process " +
@@ -238,7 +245,7 @@ void ShmListener::drop(const Peer& peer, int error) const {
                                    std::generic_category().message(error));
 }
 
-/// A peer of this user that breaks the handshake.
+/// Logs that a connector of this user broke the handshake and was refused.
 void ShmListener::refuse(const Peer& peer, const std::string& reason) {
   warnings_.write(log::Level::warning, "refused a connector to " + local_.to_string() + ", process " +
                                            std::to_string(peer.pid) + ": " + reason +
@@ -247,9 +254,9 @@ void ShmListener::refuse(const Peer& peer, const std::string& reason) {
 
 std::unique_ptr<Connection> ShmListener::answer(Pending& ready, Packet packet, const Offer& offer, int& obstacle) {
   const layout::ShmHello request = packet.hello;
-  // A companion was connected, and said what it is, before this request was.
+  // A companion is connected and announced before its request.
   if (request.companion != 0 && !pending_.has_companion(request.companion, ready.peer)) {
-    drop(pending_.take(ready).peer, EPROTO);  // or it has gone again, as a mailbox whose peer connects to it does
+    drop(pending_.take(ready).peer, EPROTO);  // or it has left, as a mailbox does whose peer connects to it
     return nullptr;
   }
   if (const char* reason = objection_to(request, offer); reason != nullptr) {
@@ -260,7 +267,7 @@ std::unique_ptr<Connection> ShmListener::answer(Pending& ready, Packet packet, c
   std::optional<PeersSide> peers;
   try {
     own.emplace(offer);
-    // The peer's half is checked before it hears anything.
+    // The peer's half is checked before anything is sent to the peer.
     peers.emplace(std::move(packet), shm_address(request.node, request.port));
   } catch (const Error& error) {
     const int number = error.code().value();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The listening end of a rendezvous. Every process of the machine can connect to its name: what one call does for
-// strangers is bounded, and so is what is kept for connectors of this user that say nothing.
+// The listening end of a rendezvous. Every process of the machine can connect to its name. So the work of one call for
+// other users is bounded, as are the resources for connectors of this user that send nothing.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class ShmListener final : public Listener {
   std::unique_ptr<Connection> serve(const Offer& offer, int& obstacle);
   void heard_of_companion(Pending& companion, int error, const Offer& offer);
   [[nodiscard]] static bool waits(Pending& ready, int error, const Offer& offer);
-  /// A connector whose request is served.
+  /// The sockets of a connector whose request is being answered.
   struct Taken {
     UniqueFd socket;
     UniqueFd companion;
@@ -55,9 +55,9 @@ class ShmListener final : public Listener {
   PendingConnectors pending_;
   const Origin origin_;
   StrangerBudget strangers_{StrangerBudget::Clock::now()};
-  int queue_length_ = SOMAXCONN;  ///< as the kernel was told last
+  int queue_length_ = SOMAXCONN;  ///< as last passed to listen()
   log::LimitedLog warnings_{"refused connectors"};
-  UniqueFd spare_;  ///< closed for a moment to refuse a connector when there is no other descriptor
+  UniqueFd spare_;  ///< closed for a moment to accept and refuse a connector when no other descriptor is free
 };
 
 }  // namespace wherry::fabric::shm

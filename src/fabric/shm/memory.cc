@@ -109,7 +109,7 @@ void OwnMemory::share_callers_pages(std::byte* caller) {
 
 void OwnMemory::give_back_callers_pages() {
   void* copy = ::mmap(nullptr, segment_.size(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (copy == MAP_FAILED) return;  // The caller keeps usable memory all the same; only the peer could still reach it.
+  if (copy == MAP_FAILED) return;  // The caller's memory remains usable, but the peer could still reach it.
   std::memcpy(copy, segment_.data(), segment_.size());
   ::mremap(copy, segment_.size(), segment_.size(), MREMAP_MAYMOVE | MREMAP_FIXED, segment_.data());
 }

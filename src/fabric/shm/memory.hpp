@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared memory of one side of a connection: a sealed memfd that holds the bells and then the segment.
+// Shared memory of one side of a connection: a sealed memfd that contains the bell page and then the segment.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,14 @@ class Mapping {
   std::size_t bytes_ = 0;
 };
 
-/// This side's memory. The peer reaches it once it was sent `descriptor()`.
+/// This side's memory. The peer can map it after it has received `descriptor()`.
 class OwnMemory {
  public:
   OwnMemory() = default;
-  /// `caller` null: fresh zeroed memory. Otherwise the caller's pages are replaced, in place and with their content, by
-  /// shared ones, and made private again when this object dies. Throws Error.
-  /// @param segment_bytes  as in Offer, with `compact`
+  /// Throws Error.
+  /// @param segment_bytes  as in Offer; also `compact`
+  /// @param caller         null: allocates zeroed memory. Else replaces the caller's pages, in place and with their
+  ///                       content, by shared ones. The destructor makes them private again.
   OwnMemory(std::size_t segment_bytes, std::byte* caller, bool compact = false);
   OwnMemory(OwnMemory&& other) noexcept { *this = std::move(other); }
   OwnMemory& operator=(OwnMemory&& other) noexcept;
@@ -43,7 +44,7 @@ class OwnMemory {
   [[nodiscard]] layout::BellPage& page() const { return *reinterpret_cast<layout::BellPage*>(mapping_.start()); }
   [[nodiscard]] std::span<std::byte> segment() const { return segment_; }
   [[nodiscard]] int descriptor() const { return memfd_.get(); }
-  /// The descriptor is not needed once the peer has it: one fewer per connection.
+  /// Closes the descriptor. It is not needed once the peer has received it.
   void drop_descriptor() { memfd_.reset(); }
 
  private:
@@ -56,11 +57,12 @@ class OwnMemory {
   bool callers_ = false;
 };
 
-/// Maps the memory a peer sent: the bells, then `segment_bytes`. Refuses (errno, empty mapping) what could be pulled
-/// from under us: anything but a memfd of exactly that size, sealed against shrinking and growing.
+/// Maps the memory that a peer sent: the bell page, then `segment_bytes`. Accepts only a memfd of exactly that size
+/// that is sealed against shrinking and growing, as the peer could otherwise shrink it under the mapping. Else returns
+/// an empty mapping and sets `error`.
 Mapping map_peers_memory(int memfd, std::size_t segment_bytes, int& error, bool compact = false);
 
-/// Maps the memory a peer shows, for reading only. Refuses the same.
+/// Maps the memory that a peer shows, read-only. Accepts only a memfd as above.
 Mapping map_shown_memory(int memfd, std::size_t bytes, int& error);
 
 }  // namespace wherry::fabric::shm

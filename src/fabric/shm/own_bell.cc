@@ -23,11 +23,11 @@
 namespace wherry::fabric::shm {
 namespace {
 
-/// So often a ring is tried for which the kernel has no memory just now.
+/// Attempts to ring while the kernel has no memory.
 constexpr int kTries = 100;
 
-/// Bytes of the kernel's memory, of which a ring takes 0.8 KiB. A peer of ours leaves three rings at most, and then an
-/// edge-triggered set of its own needs the next one.
+/// Bytes of kernel memory of rings that the peer has not taken; a ring takes 0.8 KiB. An honest peer leaves at most
+/// three rings untaken, and its edge-triggered set may then need the next one.
 constexpr int kMostUntaken = 4096;
 
 }  // namespace
@@ -45,8 +45,8 @@ void OwnBell::listen_to(int socket, bool rings) {
   throw Error(errno, "make a bell", "", advice_on(errno, "epoll_ctl"));
 }
 
-/// The socket is always writable: what this side has sent and the peer has not taken is a few packets at most
-/// (PeerBell). To say that this counts as readable needs no memory, and cannot fail.
+/// Makes the set readable by watching for writability. The socket is always writable, because PeerBell limits the
+/// packets that the peer has not taken to a few. This needs no memory and cannot fail.
 void OwnBell::show_own_ring(bool rung) noexcept {
   const std::uint32_t shown = rung ? heard_events_ | EPOLLOUT : heard_events_;
   epoll_event event{.events = shown, .data = {.fd = socket_}};
@@ -56,8 +56,8 @@ void OwnBell::show_own_ring(bool rung) noexcept {
 
 void OwnBell::notify() noexcept {
   const std::lock_guard lock(mutex_);
-  // A packet that was taken stays on the set's list of what is ready until the set is polled; and what is on the list
-  // already gives a set around this one no edge.
+  // Polls the set first. A packet that was taken stays on the set's ready list until the set is polled. An entry that
+  // is already on the list gives no edge to a set that contains this one.
   pollfd looked{.fd = set_.get(), .events = POLLIN, .revents = 0};
   ::poll(&looked, 1, 0);
   show_own_ring(true);
@@ -79,8 +79,8 @@ OwnBell::Heard OwnBell::silence() noexcept {
     }
   }
   if (!rings_) return heard;
-  // A peer rings once per arm at most, and the next arm takes one packet if the peer may have rung. A ring that comes
-  // late is left over, and costs one wake-up for nothing.
+  // The peer rings at most once per arm, and the next arm takes one packet if the peer may have rung. A late ring is
+  // left over, and costs one spurious wake-up.
   std::byte anything{};
   const ssize_t n = ::recv(socket_, &anything, sizeof anything, MSG_DONTWAIT);
   if (n > 0) return Heard::notification;
@@ -119,7 +119,7 @@ bool PeerBell::notify(int socket) noexcept {
   const NotCancelled here;
   int untaken = 0;
   if (unchecked_ == kMostUnchecked && ::ioctl(socket, SIOCOUTQ, &untaken) == 0) {
-    if (untaken > kMostUntaken) return true;  // what the peer has not taken is still ringing there
+    if (untaken > kMostUntaken) return true;  // the peer's bell still rings, by the untaken packets
     unchecked_ = 0;
   }
   const std::byte anything{1};
@@ -128,7 +128,7 @@ bool PeerBell::notify(int socket) noexcept {
       unchecked_ = std::min(unchecked_ + 1, kMostUnchecked);
       return true;
     }
-    // To a peer that is gone, or does not take what it is sent, there is nothing to say.
+    // A peer that is gone, or whose socket is full, need not be rung.
     if (errno != EINTR && errno != ENOBUFS && errno != ENOMEM) return true;
     if (errno != EINTR) std::this_thread::yield();
   }

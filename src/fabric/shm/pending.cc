@@ -16,7 +16,7 @@
 namespace wherry::fabric::shm {
 namespace {
 
-/// What one look fetches.
+/// Events that one look() fetches.
 constexpr std::size_t kEvents = 64;
 
 }  // namespace
@@ -46,7 +46,7 @@ void PendingConnectors::look() {
   std::array<epoll_event, kEvents> events;
   const int count = ::epoll_wait(poller_.get(), events.data(), events.size(), 0);
   for (int i = 0; i < count; ++i) ready_.push_back(events[static_cast<std::size_t>(i)].data.fd);
-  // Where the kernel refuses epoll_wait (a seccomp filter) each may have something to say.
+  // If the kernel refuses epoll_wait (a seccomp filter), every connector may be readable.
   if (count >= 0 || errno == EINTR) return;
   for (const Pending& pending : waiting_) ready_.push_back(pending.socket.get());
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connectors that the kernel has let in and that have not said what they want. That comes right behind the connection,
-// or never: so their number and their time are bounded.
+// Connectors whose socket was accepted and whose request was not answered yet. A request comes right after the
+// connection or never, so the number of these connectors and their time are bounded.
 #pragma once
 
 #include <chrono>
@@ -24,49 +24,50 @@ struct Pending {
   UniqueFd socket;
   Peer peer;
   Clock::time_point give_up;
-  std::uint64_t companion = 0;  ///< its number, if it is one
-  bool ended = false;           ///< a companion whose connector has closed it
-  bool waits = false;           ///< its request stays in its socket until this process has the means for it
+  std::uint64_t companion = 0;  ///< the number of a companion; 0: it is not one
+  bool ended = false;           ///< a companion that its connector has closed
+  bool waits = false;           ///< its request stays in its socket until this process has the resources to answer it
 };
 
+/// One thread at a time.
 class PendingConnectors {
  public:
   /// `listener` names the listener in errors. Throws Error(EMFILE, ENFILE, ENOMEM).
   explicit PendingConnectors(std::string listener);
 
-  /// Readable while one of them has something to say, or `watch`ed sockets have.
+  /// Returns a descriptor that is readable while a connector, or a socket passed to watch(), is readable.
   [[nodiscard]] int descriptor() const { return poller_.get(); }
-  /// Throws Error(ENOSPC, ENOMEM).
+  /// Adds a socket to the descriptor. Throws Error(ENOSPC, ENOMEM).
   void watch(int socket);
 
-  /// Gives up after `timeout`. Throws as watch does.
+  /// Adds a connector, which is late after `timeout`. Throws as watch().
   void add(UniqueFd socket, Peer peer, std::chrono::milliseconds timeout);
   [[nodiscard]] std::size_t size() const { return waiting_.size(); }
 
-  /// Asks the kernel which have something to say, unless some that had are still to be looked at.
+  /// Asks the kernel which connectors are readable. Does nothing while next_ready() has some left.
   void look();
-  /// The next of those, in the order in which they came; null: no more until the next look.
+  /// Returns the next readable connector. Null: none is left until the next look.
   Pending* next_ready();
-  /// A companion has ended: it has nothing more to say, and waits only to be taken.
+  /// Marks a companion as ended: it is not polled any more, and waits only to be taken.
   void silence(Pending& pending) noexcept;
-  /// Takes it out.
+  /// Removes and returns a connector.
   Pending take(Pending& pending);
   [[nodiscard]] bool has_companion(std::uint64_t number, const Peer& peer) const;
-  /// Takes out the companion of that number, of the same process. Invalid: there is none.
+  /// Removes the companion of that number and process, and returns its socket. Invalid if there is none.
   UniqueFd take_companion(std::uint64_t number, const Peer& peer);
-  /// Takes out one that has said nothing for too long, or as a companion.
-  /// @param companions  false: those stay
+  /// Removes a connector that has sent no request in time, or a companion whose request did not come in time.
+  /// @param companions  false: companions stay
   std::optional<Pending> take_late(Pending::Clock::time_point now, bool companions);
-  /// Takes out a companion that has ended, or else the one that has waited longest without having said anything, or
-  /// else as a companion. There is one.
+  /// Removes the connector that is least likely to be completed: a companion that has ended; else the one that has
+  /// waited longest without sending anything; else the oldest. There must be one.
   Pending take_least_promising();
-  /// Takes out the one that has waited longest without having said anything.
+  /// Removes the connector that has waited longest without sending anything.
   std::optional<Pending> take_silent();
 
  private:
   std::string listener_;
   UniqueFd poller_;
-  std::list<Pending> waiting_;  ///< in the order in which they came
+  std::list<Pending> waiting_;  ///< oldest first
   std::unordered_map<int, std::list<Pending>::iterator> by_socket_;
   std::deque<int> ready_;
 };

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Exposed memory of the peer that is not in its arena.
 #pragma once
 
 #include <atomic>
@@ -10,7 +11,8 @@
 
 namespace wherry::fabric::shm {
 
-/// Memory of the peer's that could not be moved into its arena, by its address: a kernel copy, if the kernel allows it.
+/// Exposed memory that the peer could not move into its arena. It is accessed by its address with a kernel copy, if the
+/// kernel allows that.
 class PrivateRegion final : public memory::RemoteRegion {
  public:
   PrivateRegion(PrivateMemory& memory, std::uint64_t address) : memory_(memory), address_(address) {}
@@ -22,7 +24,7 @@ class PrivateRegion final : public memory::RemoteRegion {
     return memory_.recognise() && memory_.read(destination, address_ + offset) == destination.size();
   }
   bool signal(std::uint64_t offset, std::uint64_t value) override {
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // SIGNAL: what the kernel stores next comes after the puts
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // SIGNAL: orders the kernel's store below after the puts
     return put(offset, std::as_bytes(std::span(&value, 1)));
   }
 

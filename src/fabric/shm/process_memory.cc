@@ -14,16 +14,17 @@
 namespace wherry::fabric::shm {
 namespace {
 
-/// The place of this process's number. Null where there is none: then no peer recognises this process.
+/// Returns the word that contains this process's number. Null if it could not be made: then no peer recognizes this
+/// process.
 std::atomic<std::uint64_t>* place() {
   static constinit FoundOnce<std::atomic<std::uint64_t>*> place;
   return place.get(make_word_wiped_on_fork);
 }
 
-/// This process's number as it is now: 0 if it has none, which is so in a forked child until it shows one.
+/// Returns this process's number. 0 if it has none, as in a forked child until its first recognition().
 std::uint64_t own_number() { return place() == nullptr ? 0 : place()->load(std::memory_order_relaxed); }
 
-/// The system calls themselves: a sanitizer's wrappers would take the peer's address for one of this process.
+/// Calls the kernel directly: the wrappers of a sanitizer would take the peer's address for one of this process.
 std::size_t process_vm(long call, pid_t peer, void* local, std::size_t bytes, std::uint64_t address) {
   const iovec here{local, bytes};
   const iovec there{std::bit_cast<void*>(address), bytes};
@@ -38,7 +39,7 @@ layout::Recognition recognition() {
   if (place() != nullptr && number == 0) {
     std::uint64_t fresh = 0;
     if (::getrandom(&fresh, sizeof fresh, GRND_NONBLOCK) != sizeof fresh) fresh = 0;
-    // Another thread may be first; then its number counts.
+    // Another thread may have been first; its number is then used.
     if (place()->compare_exchange_strong(number, fresh, std::memory_order_relaxed)) number = fresh;
   }
   return {.address = reinterpret_cast<std::uint64_t>(place()), .number = number};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reaching memory of the peer's process that it never shared, with one kernel copy (process_vm_readv and _writev). The
-// kernel allows it to processes that may debug each other: the same user, and no hardening in between (Yama's
-// ptrace_scope, a container's seccomp filter or other process namespace). Where it refuses, the answer is "no".
+// Accesses memory that the peer's process never shared, with one kernel copy (process_vm_readv and _writev). The kernel
+// allows that for processes that may debug each other: of the same user, and without hardening (Yama's ptrace_scope, a
+// container's seccomp filter, another process namespace). If it refuses, reachable() is false.
 //
-// The kernel knows processes by numbers, and numbers are used again; a process may replace itself by exec; and a
-// process that accepts on a listener that it inherited has another number than the kernel vouches for. Memory is
-// therefore never written before the peer is recognised: each process shows, in its bell pages, the address of a random
-// number in its private memory and the number itself. Only that process, and as long as it is itself, has it there: in
-// a forked child the number is gone.
+// Problem: a process number may not identify the peer. Numbers are reused, a process may exec() another program, and a
+// process that accepts on an inherited listener has a number other than the one that the kernel reports.
+// Therefore the peer is recognized before its memory is written. Each process shows, in its bell pages, a random number
+// and the address of a word in its private memory that contains this number. Only that process has the number there: it
+// is gone after exec(), and the kernel wipes it in a forked child.
 #pragma once
 
 #include <sys/types.h>
@@ -22,18 +22,18 @@
 
 namespace wherry::fabric::shm {
 
-/// What this process shows, so that peers recognise it. From any thread.
+/// Returns what this process shows so that peers recognize it. Thread-safe.
 layout::Recognition recognition();
 
-/// The way to one peer's private memory.
+/// The private memory of one peer.
 class ShmPrivateMemory final : public PrivateMemory {
  public:
   ShmPrivateMemory(pid_t peer, const layout::Recognition& shown);
 
-  /// For the process that made this object only: what a forked child would ask the peer to reach is not where the peer
-  /// would look.
+  /// False in a forked child of the process that created this object: the peer would look into the parent's memory for
+  /// addresses that the child sends.
   bool reachable() override;
-  /// Asks the kernel again. A "no" is remembered.
+  /// Asks the kernel again at each call. After a failure, reachable() stays false.
   bool recognise() override;
   [[nodiscard]] std::size_t read(std::span<std::byte> destination, std::uint64_t address) override;
   [[nodiscard]] std::size_t write(std::uint64_t address, std::span<const std::byte> source) override;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fabric between processes of one machine: no daemon, no setup, nothing left behind. See rendezvous.hpp for how two
-// processes meet, memory.hpp for what they share, connection.hpp for how they talk.
+// The fabric between processes of one machine. It needs no daemon and no setup, and leaves nothing behind. See
+// socket_names.hpp for how two processes meet, memory.hpp for what they share, connection.hpp for how they communicate.
 #include "fabric/check.hpp"
 #include "fabric/registry.hpp"
 #include "fabric/shm/at_load.hpp"
@@ -23,7 +23,7 @@ class ShmFabric final : public Fabric {
     check_offer("connect to", address, offer);
     return std::make_unique<ShmConnecting>(address, offer);
   }
-  /// The memory lies in the listener's queue with the request.
+  /// The request in the listener's queue contains the descriptor of the memory.
   [[nodiscard]] bool keeps_segments() const override { return true; }
   std::shared_ptr<memory::SharedMemory> share(std::size_t bytes) override {
     return std::make_shared<memory::SharedMemory>(bytes);

@@ -27,19 +27,19 @@ bool well_formed(const layout::ShmHello& hello) {
          hello.shared_bytes <= memory::SharedMemory::kMostBytes && hello.shared_bytes % 4096 == 0;
 }
 
-/// The number in a packet that arrived where a hello might have; 0 if it is none.
+/// Returns the companion's number from a packet of a companion's size; 0 if the packet is invalid.
 std::uint64_t companion_in(const layout::ShmHello& received) {
   layout::ShmCompanion companion{};
   std::memcpy(&companion, &received, sizeof companion);
   return companion.magic == layout::kShmMagic && companion.version == layout::kShmVersion ? companion.number : 0;
 }
 
-/// Which descriptors a hello announces, by their places.
+/// Returns which descriptors a hello announces, by place.
 std::array<bool, layout::kShmMostDescriptors> announced_by(const layout::ShmHello& hello) {
   return {true, hello.shared_bytes != 0, hello.arena_bytes != 0};
 }
 
-/// They arrive without gaps.
+/// Moves the descriptors, which arrive without gaps, to their places.
 void move_to_places(Packet& packet) {
   auto arrived = std::exchange(packet.descriptors, {});
   std::size_t next = 0;
@@ -54,7 +54,7 @@ union Control {
   char bytes[CMSG_SPACE(sizeof(int) * layout::kShmMostDescriptors)];
 };
 
-/// Takes every descriptor out of a message, so that none leaks even if the packet is refused.
+/// Takes all descriptors out of a message, so that none leaks if the packet is refused. Returns their number.
 std::size_t collect_descriptors(msghdr& message, Packet& packet) {
   std::size_t count = 0;
   for (cmsghdr* c = CMSG_FIRSTHDR(&message); c != nullptr; c = CMSG_NXTHDR(&message, c)) {
@@ -161,7 +161,7 @@ int receive(int socket, Packet& packet, std::uint64_t& companion, int flags) {
   const bool whole = n == sizeof packet.hello && (message.msg_flags & MSG_TRUNC) == 0;
   const auto places = announced_by(packet.hello);
   const auto announced = whole ? static_cast<std::size_t>(std::count(places.begin(), places.end(), true)) : 1;
-  // The kernel passes as many descriptors as this process has room for and drops the rest.
+  // The kernel passes only as many descriptors as this process has free, and drops the rest.
   if ((message.msg_flags & MSG_CTRUNC) != 0 && count < announced) return EMFILE;
   if (!whole || count != announced || !well_formed(packet.hello)) return EPROTO;
   move_to_places(packet);
@@ -181,7 +181,7 @@ int look_at_request(int socket, Packet& packet, std::uint64_t& companion) {
 }
 
 void take_request(int socket) noexcept {
-  // Without room for them the kernel closes the packet's descriptors.
+  // Without a control buffer the kernel closes the packet's descriptors.
   (void)::recv(socket, nullptr, 0, MSG_DONTWAIT);
 }
 

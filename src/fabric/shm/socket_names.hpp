@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where processes meet: Unix sockets in the abstract namespace, one name per (user, job, node, port). The kernel frees
-// a name when its last holder dies, however it dies, so nothing is ever left behind; a file in a directory would be.
-// What file permissions would have guarded, the kernel's credentials of the other end do.
+// a name when its last holder dies, in whatever way. A file in a directory would be left behind. Instead of file
+// permissions, the kernel's credentials of the other end are checked.
 #pragma once
 
 #include <sys/socket.h>
@@ -24,28 +24,30 @@ struct SocketName {
   socklen_t length = 0;
 };
 
-/// The name of a port of this user's in this job (WHERRY_JOB). Throws Error(EINVAL) for a bad job name.
+/// Returns the name of a port of this user in this job (WHERRY_JOB). Throws Error(EINVAL) for an invalid job name.
 SocketName socket_name(std::uint16_t node, std::uint16_t port);
 
-/// A non-blocking packet socket. Throws Error(EMFILE).
+/// Creates a non-blocking packet socket. Throws Error(EMFILE).
 UniqueFd make_socket(const std::string& operation, const std::string& address);
 
-/// The process at the other end, as the kernel says.
+/// Returns the process at the other end, as the kernel reports it. Throws Error.
 Peer credentials(int socket);
 
-/// True if the other end belongs to this process's effective user, and the kernel can tell that user from others.
+/// Returns whether the other end belongs to this process's effective user. False if the kernel cannot distinguish that
+/// user from others.
 bool same_user(const Peer& peer);
 
-/// Throws Error(EACCES) if this process's own user cannot be told from others: every connection would be refused.
+/// Throws Error(EACCES) if the kernel cannot distinguish this process's user from others. Every connection would then
+/// be refused.
 void check_own_user(const std::string& operation, const std::string& address);
 
-/// The address of a port on this fabric; port 0: none.
+/// Returns the address of a port on this fabric. Port 0: without a port.
 Address shm_address(std::uint16_t node, std::uint16_t port);
 
-/// The handshake's packet and the descriptors that travel with it.
+/// A packet of the handshake, with its descriptors.
 struct Packet {
   layout::ShmHello hello{};
-  /// Memory, shown memory, arena, each at its place; but for the first, valid if the hello announces it.
+  /// Memory, shown memory, and arena, each at its place. All but the first are valid only if the hello announces them.
   std::array<UniqueFd, layout::kShmMostDescriptors> descriptors;
 };
 inline constexpr std::size_t kSharedPlace = 1, kArenaPlace = 2;  ///< in Packet::descriptors
@@ -53,17 +55,17 @@ inline constexpr std::size_t kSharedPlace = 1, kArenaPlace = 2;  ///< in Packet:
 /// Sends one packet. Returns 0 or an errno value.
 int send_packet(int socket, const layout::ShmHello& hello, std::span<const int> descriptors);
 
-/// Receives one packet without blocking. Returns 0, EAGAIN when none is there, ECONNRESET at the end, EMFILE when this
-/// process has no descriptors left, EPROTO for anything that is not a well-formed hello with its descriptors.
+/// Receives one packet without blocking. Returns 0, or an errno value. EAGAIN: there is none. ECONNRESET: end of the
+/// connection. EMFILE: this process has no free descriptor. EPROTO: not a well-formed hello with its descriptors.
 int receive_packet(int socket, Packet& packet);
 
-/// The same for what a connector says first: a hello, or that this connection is a companion; then `companion` is its
-/// number, otherwise 0. The request stays in the socket, where it can be looked at again, until take_request().
+/// The same for the first packet of a connector: a hello, or the announcement of a companion. Sets `companion` to the
+/// companion's number, or to 0 for a hello. The packet stays in the socket until take_request(), and can be read again.
 int look_at_request(int socket, Packet& packet, std::uint64_t& companion);
-/// Takes what look_at_request has found out of the socket.
+/// Removes the packet that look_at_request has read from the socket.
 void take_request(int socket) noexcept;
 
-/// Says that this connection is the companion `number`. Returns 0 or an errno value.
+/// Announces that this connection is the companion `number`. Returns 0 or an errno value.
 int send_companion(int socket, std::uint64_t number);
 
 }  // namespace wherry::fabric::shm

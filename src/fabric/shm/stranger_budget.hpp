@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How many connectors of other users a listener lets into the kernel's queue. The queue is served in order, so an owner
-// waits behind every stranger in it. A storm of strangers keeps a queue of 4096 full, and connecting took 0.3 s. Beyond
-// the budget the queue is short: strangers are refused by the kernel, and an owner finds a place by trying again.
+// Limits the connectors of other users (strangers) in a listener's kernel queue. The queue is served in order, so a
+// connector of this user (owner) waits behind all strangers in it. With a storm of strangers, which kept a queue of
+// 4096 full, connecting took 0.3 s. When the budget is spent the queue is made short. The kernel then refuses most
+// strangers, and an owner finds a place by trying again.
 //
 // Not thread-safe; never blocks.
 #pragma once
@@ -17,21 +18,22 @@ class StrangerBudget {
  public:
   using Clock = std::chrono::steady_clock;
 
-  /// All other users together: as many at once, and in the long run one in each kPerStranger.
+  /// Strangers of all other users together: kAtOnce at once, and one per kPerStranger in the long run.
   static constexpr int kAtOnce = 256;
   static constexpr Clock::duration kPerStranger = std::chrono::milliseconds(1);
-  /// The queue while the budget is spent. With 16 an owner often found no place; with 64 it waited longer.
+  /// Length of the queue while the budget is spent. With 16 an owner often found no place; with 64 it waited longer.
   static constexpr int kShortQueue = 32;
 
   explicit StrangerBudget(Clock::time_point now) : refilled_(now) {}
 
-  /// A connector of another user was dropped.
+  /// Counts a connector of another user that was dropped.
   void spend(Clock::time_point now) {
     refill(now);
     left_ = std::max(0, left_ - 1);
     spent_ |= left_ == 0;
   }
-  /// The length that the kernel's queue should have now: short from when the budget is spent until all of it is back.
+  /// Returns the length that the kernel's queue should have now. It is short from when the budget is spent until it is
+  /// full again.
   [[nodiscard]] int queue_length(Clock::time_point now) {
     refill(now);
     if (left_ == kAtOnce) spent_ = false;

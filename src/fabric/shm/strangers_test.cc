@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Connections that a listener does not accept: of other users' processes, and without a request.
+// Connections that a listener does not accept: those of other users' processes, and those without a request.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 
 const Offer kOffer{.segment_bytes = 4096};
 
-/// A connector of this process's user that says nothing, or of another's.
+/// A connector of this process's user, or of another user, that sends nothing.
 UniqueFd knock(const SocketName& name) {
   UniqueFd socket = make_socket("test", "");
   if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&name.address), name.length) != 0) return {};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which peers are of a process's own user, in a user namespace.
+// Recognizes peers of a process's own user, in a user namespace.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -19,7 +19,7 @@
 namespace wherry::fabric::shm {
 namespace {
 
-/// This process in a user namespace of its own, where its user is `inside`, or has no number if that is null.
+/// Moves this process into a new user namespace, in which its user is `inside`; null: the user has no number there.
 void enter_user_namespace(const char* inside) {
   const uid_t outside = ::geteuid();
   if (::unshare(CLONE_NEWUSER) != 0) throw std::system_error(errno, std::system_category(), "unshare");
@@ -53,7 +53,7 @@ bool is_refused(const std::function<void()>& call) {
   return false;
 }
 
-/// Every user without a number there reads as 65534.
+/// Every user without a number there is shown as 65534.
 TEST(OverflowUid, IsNobodysInAUserNamespace) {
   if (!has_user_namespaces()) GTEST_SKIP() << "no user namespaces here";
   for (const char* inside : {static_cast<const char*>(nullptr), "65534"}) {

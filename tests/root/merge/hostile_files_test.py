@@ -93,7 +93,7 @@ def test_a_file_that_kills_root_kills_once_and_is_found_before_it_is_read_then(t
     assert post(server, tmp_path / "deep")[:2] == (1, 0)
     server.wait_for("listening on")
     status, done, error = post(server, tmp_path / "deep")
-    assert (status, done) == (1, 0) and "it kills ROOT" in error, error
+    assert (status, done) == (1, 0) and "it crashes ROOT" in error, error
     assert worker.wait() == 0
     status, summary = server.end()
     assert (status, summary["restarts"], summary["refused"]) == (3, 1, 1), summary
@@ -157,7 +157,7 @@ def test_a_worker_that_has_left_when_its_file_is_blamed_is_lost_once(tmp_path_fa
     poster = start_trial_without_end(server, hanging)
     poster.kill()
     server.wait_for("is gone without finishing")
-    server.wait_for("that was a file of worker")
+    server.wait_for("crashed it; the worker is dropped")
     server.wait_for("listening on")
     assert start_worker(server.url(), 1, 2, 50).wait() == 0, server.messages
     status, summary = server.end()

@@ -57,7 +57,7 @@ def test_outputs_whose_copies_have_one_name_do_not_become_each_others(tmp_path, 
         assert server.end()[0] == 0
     for seed, (server, _) in enumerate(servers):
         check(server.output, {seed: 1000})
-    assert any("another output has taken the name of its copy" in message for message in servers[0][0].messages)
+    assert any("another output uses the name of its copy" in message for message in servers[0][0].messages)
     assert sorted(os.listdir(tmp_path)) == ["run1", "run1.json", "run2", "run2.json"]
 
 

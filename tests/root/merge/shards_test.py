@@ -40,7 +40,7 @@ void write_bins(const char* path, const char* name, int bins, double end) {
 """)
 
 # The first worker is of shard 0, which is the output itself.
-LISTENING_OR_ENDING = r"listening on (\S+)|completing what is left"
+LISTENING_OR_ENDING = r"listening on (\S+)|completing its output"
 
 
 def shard(output, number):
@@ -203,7 +203,7 @@ def test_histograms_that_do_not_add_up_stay_in_their_shard(tmp_path):
     for name in ["one", "two"]:
         assert post(server, tmp_path / f"{name}.root")[0] == 0
     finished(server, 1)
-    assert f"what it has not is in {shard(server.output, 1)}" in "".join(server.messages)
+    assert f"the rest is in {shard(server.output, 1)}" in "".join(server.messages)
     with uproot.open(server.output) as first, uproot.open(shard(server.output, 1)) as second:
         assert (len(first["histogram"].values()), len(second["histogram"].values())) == (10, 7)
 
@@ -305,7 +305,7 @@ def test_a_disk_that_is_full_in_the_end_loses_nothing(tmp_path, large):
     assert post(server) == (0, 0, "")
     finished(server, 1)
     said = "".join(server.messages)
-    assert f"is not complete: what it has not is in {shard(server.output, 2)}, which can be read" in said
+    assert f"is not complete: the rest is in {shard(server.output, 2)}, which can be read" in said
     with uproot.open(server.output) as whole, uproot.open(shard(server.output, 2)) as rest:
         assert (whole["large"].num_entries, rest["large"].num_entries) == (4000, 2000)
     again = Server(server.output, "--workers", 4, "--shards", 3, up=LISTENING_OR_ENDING)

@@ -88,7 +88,7 @@ def test_a_worker_that_comes_back_when_the_end_has_begun_is_not_counted_twice(tm
     server.process.send_signal(signal.SIGTERM)
     stopped_child(server)
     kill_both(server)
-    again = Server(output, address=server.address, up=r"listening on (\S+)|completing what is left")
+    again = Server(output, address=server.address, up=r"listening on (\S+)|completing its output")
     go_on(worker)
     status, summary = again.end()
     worker.kill()

@@ -10,12 +10,13 @@
 namespace wherry::root {
 namespace {
 
-/// With so many files in a lease that are not done, a worker waits for one of them rather than ask for a lease more.
+/// If a lease holds at least this many files that are not done, a worker with a small file waits for one of them
+/// instead of asking for another lease.
 constexpr std::size_t kCrowd = 3;
-/// How long a worker that needs memory waits for the report of several done files, before it asks for each.
+/// A worker that needs memory waits this long for a report of several done files. Then it asks for one report per file.
 constexpr std::chrono::milliseconds kCalm{20};
-/// Bytes per nanosecond. Page faults in its next file do not slow down a worker that writes no faster, which may need
-/// the memory; a worker that only copies is faster.
+/// Bytes per nanosecond. A worker that writes more slowly unmaps the pages of a posted file: it may need the memory,
+/// and page faults in its next file do not slow it down. A worker that only copies is faster, and keeps the pages.
 constexpr std::size_t kCopying = 4;
 
 }  // namespace
@@ -28,7 +29,7 @@ WindowClient::Impl::Impl(std::string_view address, ClientOptions options) : addr
     if (options_.reconnect.count() == 0) fail(broken.error, "the server ended the connection");
     connect_again(broken);
   } catch (const Error& error) {
-    // Between the death of one server and the next one, perhaps.
+    // The connect may fall between the death of one server and the start of the next.
     const int code = error.code().value();
     if (options_.reconnect.count() == 0 || (code != ECONNREFUSED && code != ECONNRESET)) throw;
     connect_again(Broken{code});
@@ -54,12 +55,13 @@ std::span<std::byte> WindowClient::Impl::file() const {
 
 std::uint64_t WindowClient::Impl::post(std::string_view name, std::size_t bytes) {
   if (bytes == 0 || bytes > file().size() || name.empty() || name.size() > layout::kRootMaxName) {
-    throw Error(EINVAL, "hand over a file", address_, "it has a name, and no more bytes than grow() gave");
+    throw Error(EINVAL, "hand over a file", address_,
+                "give a name of 1 to 4095 bytes, and a size of 1 byte to that of file()");
   }
   const auto now = Clock::now();
   const bool swift = last_post_ && now - *last_post_ < options_.swift;
   last_post_ = now;
-  // In the list first: if the connection breaks now it is posted to the next server.
+  // Listed before it is sent: if the connection breaks here, resume() posts the file to the next server.
   posted_.push_back({.sequence = ++sequence_, .name = std::string(name), .bytes = bytes});
   persist([&, fresh = true]() mutable {
     if (std::exchange(fresh, false)) hand_over(posted_.back(), swift, 0);
@@ -86,7 +88,8 @@ void WindowClient::Impl::wait(std::size_t files) {
 void WindowClient::Impl::finish() {
   wait(0);
   discard();
-  // A server that dies before it answers did not receive it, and the next one would wait for this worker.
+  // Waits for the farewell. A server that dies before it answers may not have received `finished`, and the next server
+  // would wait for this worker.
   persist([this] {
     finishing_ = true;
     send(record_of(RootKind::finished));
@@ -95,7 +98,7 @@ void WindowClient::Impl::finish() {
   frames_.close();
 }
 
-/// Makes the file being written that large, in another lease if need be.
+/// Makes the file being written at least `bytes` large. Moves it to another lease if its own is too small.
 void WindowClient::Impl::enlarge(std::size_t bytes) {
   if (begun_ && is_too_small(*begun_ + bytes)) pick_up();
   reserve(bytes);
@@ -103,7 +106,7 @@ void WindowClient::Impl::enlarge(std::size_t bytes) {
   carried_ = {};
 }
 
-/// Memory for the file being written, which begins now if none has.
+/// Gets memory for `bytes` of the file being written. Begins a file if none has begun.
 void WindowClient::Impl::reserve(std::size_t bytes) {
   if (!begun_) {
     begin(bytes);
@@ -125,10 +128,11 @@ void WindowClient::Impl::begin(std::size_t bytes) {
   begun_ = 0;
 }
 
-/// Whether the lease ends before, and does not grow.
+/// Whether the lease ends before `end` and cannot grow.
 bool WindowClient::Impl::is_too_small(std::size_t end) const { return end > lease_->bytes && lease_->bytes < unit_; }
 
-/// Out of a lease that is too small, which others may write into once it is left.
+/// Copies the file being written out of a lease that is too small, then leaves the lease. The copy comes first: other
+/// workers may write into the lease once it is left.
 void WindowClient::Impl::pick_up() {
   const auto written = file();
   carried_.assign(written.begin(), written.end());
@@ -136,7 +140,8 @@ void WindowClient::Impl::pick_up() {
   leave_lease();
 }
 
-/// Between the files of the lease that it has, in the first unit; waits if that makes sense.
+/// Finds a place for the next file in the first unit of the current lease. Waits for a done file if the lease is
+/// crowded. False if another lease is needed.
 bool WindowClient::Impl::find_place(std::size_t bytes) {
   while (lease_ && !recalled_) {
     if (is_too_small(bytes)) return false;
@@ -148,8 +153,8 @@ bool WindowClient::Impl::find_place(std::size_t bytes) {
   return false;
 }
 
-/// Its lease is small, and the only one that it holds: when it has filled it before it is read, it is given a larger
-/// one.
+/// Whether the current lease is small and the only one that this worker holds. If the worker fills it before the server
+/// has read it, the server grants a larger one next.
 bool WindowClient::Impl::may_have_larger() const {
   return lease_->bytes < unit_ &&
          std::all_of(posted_.begin(), posted_.end(), [this](const Posted& file) { return file.lease == lease_; });
@@ -165,7 +170,7 @@ void WindowClient::Impl::on_grant(const ControlMessage& grant) {
   const std::uint64_t offset = grant.record.value;
   const std::uint64_t bytes = grant.record.bytes;
   if (needed_ == 0 || bytes < needed_ || bytes > max_file_ + unit_ || (lease_ && offset != lease_->offset)) {
-    fail(EPROTO, "the server gave memory that was not asked for");
+    fail(EPROTO, "the server granted memory that this worker did not ask for");
   }
   needed_ = 0;
   if (!lease_) lease_ = std::make_shared<MappedLease>(MappedLease{.offset = offset});
@@ -180,7 +185,8 @@ void WindowClient::Impl::on_grant(const ControlMessage& grant) {
   lease_->keeps = (grant.record.flags & layout::kRootKeeps) != 0;
 }
 
-/// Posts the file being written as `file`, and goes on in its lease if that has room for others and they come soon.
+/// Posts the file being written as `file`. Keeps its lease for the next file if half of the usable part stays free, and
+/// if files follow soon (`swift`) or the server allows it (`keeps`).
 void WindowClient::Impl::hand_over(Posted& file, bool swift, std::uint32_t flags) {
   file.place = *begun_;
   file.lease = lease_;
@@ -214,11 +220,11 @@ void WindowClient::Impl::leave_lease() {
 
 void WindowClient::Impl::send(const RootRecord& record, std::string_view text) {
   if (root::send(frames_, record, text).ok()) return;
-  // A server that closes a session sends the reason before.
+  // A server sends the reason before it closes a session: receive() throws when it reads that, or the end.
   for (;;) receive();
 }
 
-/// Has the server send a message for each file as soon as it is done.
+/// Asks the server to report each file as soon as it is done, until the next post.
 void WindowClient::Impl::listen() {
   if (!std::exchange(listening_, true)) send(record_of(RootKind::listen));
 }
@@ -243,7 +249,7 @@ void WindowClient::Impl::receive_pending() {
 void WindowClient::Impl::on_message(const Received& received) {
   if (!received.result.ok()) throw Broken{received.result.ended() ? ECONNRESET : received.result.error};
   const auto message = parse(received.message);
-  if (!message) fail(EPROTO, "the server sent what is no message");
+  if (!message) fail(EPROTO, "the server sent a malformed message");
   switch (message->kind()) {
     case RootKind::welcome:
       return on_welcome(*message);
@@ -255,12 +261,12 @@ void WindowClient::Impl::on_message(const Received& received) {
       recalled_ = lease_ != nullptr;
       return;
     case RootKind::farewell:
-      if (!std::exchange(finishing_, false)) fail(EPROTO, "the server took leave of a worker that had not finished");
+      if (!std::exchange(finishing_, false)) fail(EPROTO, "the server sent a farewell before this worker finished");
       return;
     case RootKind::refuse:
-      fail(ECANCELED, "the server let this worker go: " + message->text);
+      fail(ECANCELED, "the server closed this worker's session: " + message->text);
     default:
-      fail(EPROTO, "the server sent what is no message of a server");
+      fail(EPROTO, "the server sent a message of an unknown kind");
   }
 }
 
@@ -273,11 +279,11 @@ void WindowClient::Impl::on_welcome(const ControlMessage& message) {
   unit_ = welcome.bytes;
   most_files_ = welcome.place;
   if (unit_ == 0 || unit_ % layout::kRootPlace != 0 || unit_ > max_file_ || max_file_ > kMost || most_files_ == 0) {
-    fail(EPROTO, "the server's limits make no sense");
+    fail(EPROTO, "the server sent invalid limits");
   }
 }
 
-/// It is done.
+/// Forgets a file that the server reported done, and frees its place in the lease.
 void WindowClient::Impl::on_done(std::uint64_t sequence) {
   const auto file =
       std::find_if(posted_.begin(), posted_.end(), [&](const Posted& posted) { return posted.sequence == sequence; });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's side of a WindowServer: files are written where the server will read them.
+// The worker's side of a WindowServer. A worker writes its files into memory of the server, which reads them in place.
 //
 //   wherry::root::WindowClient client("wherry://0:2000");
 //   auto memory = client.grow(bytes);            // in the server's memory; contiguous
@@ -23,18 +23,22 @@ namespace wherry::root {
 
 struct ClientOptions {
   Timeout connect_timeout = {};  ///< as for wherry::connect; empty: the configured one
-  /// How long to look for a restarted server when the connection breaks: what was posted and not done is posted again,
-  /// what was begun goes on. Or for the first one, if none listens. 0: either is an error.
+  /// How long to retry if no server listens, or if the connection breaks. The client then posts again all files that
+  /// are not done, and keeps the file being written. 0: both are errors.
   std::chrono::milliseconds reconnect{0};
-  /// A worker that posts a small file no later than that after the last keeps its lease for the next. One that takes
-  /// longer has time to ask for another, and others may use the memory meanwhile.
+  /// A worker that posts a small file at most this long after the previous one keeps its lease for the next file. A
+  /// slower worker has time to ask for another lease, and others may use the memory meanwhile.
   std::chrono::milliseconds swift{100};
 };
 
-/// Threads: one at a time; objects are independent of each other. Everything throws Error: ECONNRESET when the server
-/// is gone (the text says how many files were not done), EPROTO when it wrote nonsense, EFBIG beyond the server's
-/// largest file, ECANCELED when the server refused this worker (the text says why). After an error every call throws it
-/// again.
+/// Writes files into the memory of a WindowServer and hands them over.
+///
+/// Threads: one at a time; objects are independent of each other.
+///
+/// Errors: calls throw Error. EINVAL: an invalid name or size. EFBIG: the file is larger than the server accepts.
+/// ECONNRESET: the server is gone; the text has the number of files that were not done. EPROTO: the server sent an
+/// invalid message. ECANCELED: the server closed this worker's session; the text has the reason. Except after EINVAL
+/// and EFBIG, each later call that needs the server throws the same error.
 class WindowClient {
  public:
   class Impl;
@@ -42,30 +46,30 @@ class WindowClient {
   explicit WindowClient(std::string_view address, ClientOptions options = {});
   WindowClient(WindowClient&&) noexcept;
   WindowClient& operator=(WindowClient&&) noexcept;
-  /// Leaves without finishing what was not posted; does not wait.
+  /// Closes the connection without waiting. A file that was not posted is lost.
   ~WindowClient();
 
-  /// The memory of the file being written: at least `bytes`, contiguous. What was written stays, its address may
-  /// change. Holds nothing before the first call for a file; blocks until the server has memory.
+  /// Returns the memory of the file being written: at least `bytes`, contiguous. Bytes written before are kept, but
+  /// their address may change. Blocks until the server has memory. The first call after a post begins a new file.
   std::span<std::byte> grow(std::size_t bytes);
-  /// What grow returned last for this file; empty before.
+  /// Returns the current memory of the file being written; empty before the first grow().
   [[nodiscard]] std::span<std::byte> file() const noexcept;
-  /// Hands over the first `bytes` of it, as `name` (at most 4095 bytes). Does not wait. Returns its sequence number,
-  /// which counts from 1.
+  /// Hands over the first `bytes` of the file as `name` (at most 4095 bytes). Does not wait for the server to read it.
+  /// Returns the file's sequence number, which counts from 1.
   std::uint64_t post(std::string_view name, std::size_t bytes);
-  /// Gives the memory of the file being written back unposted.
+  /// Discards the file being written and returns its memory to the server.
   void discard();
-  /// Blocks until at most `files` of those posted are not done.
+  /// Blocks until at most `files` posted files are not done.
   void wait(std::size_t files = 0);
-  /// How many posted files are not done, as far as this side has received.
+  /// Returns the number of posted files that the server has not yet reported done.
   [[nodiscard]] std::size_t pending() const noexcept;
-  /// Waits until all is done, says so to the server, and closes.
+  /// Waits until all posted files are done, tells the server that this worker has finished, and closes.
   void finish();
-  /// The largest file the server takes.
+  /// Returns the size of the largest file that the server accepts.
   [[nodiscard]] std::size_t max_file() const noexcept;
-  /// How many workers connected to this server before.
+  /// Returns how many workers connected to this server before this one.
   [[nodiscard]] std::uint32_t number() const noexcept;
-  /// Where a file handed over as `name` can be read when this has finished; empty if the server does not say.
+  /// Returns where a file handed over as `name` can be read after finish(); empty if the server did not tell.
   [[nodiscard]] std::string output_of(std::string_view name) const;
 
  private:

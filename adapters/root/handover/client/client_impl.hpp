@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The state of a WindowClient: the lease that it writes into, and the files that are not done.
+// The state of a WindowClient: its connection, the lease that it writes into, and the posted files that are not done.
 #pragma once
 
 #include <algorithm>
@@ -44,10 +44,10 @@ class WindowClient::Impl {
     std::size_t bytes = 0;
     std::size_t place = 0;
     std::shared_ptr<MappedLease> lease = {};
-    bool here = false;  ///< posted to this server, not only to the one before
+    bool here = false;  ///< posted to this server, not only to a previous one
   };
 
-  /// The connection broke: what a reconnecting client survives.
+  /// The connection broke. A client that may reconnect handles this error.
   struct Broken : std::exception {
     explicit Broken(int code) : error(code) {}
     int error;
@@ -89,22 +89,22 @@ class WindowClient::Impl {
   std::size_t most_files_ = 0;
   std::uint32_t number_ = 0;
   std::string output_;
-  std::shared_ptr<MappedLease> lease_;  ///< the lease it writes into
-  std::optional<std::size_t> begun_;    ///< where the file lies there that is being written
-  std::vector<std::byte> carried_;      ///< of the file being written, from a lease that is too small to a larger one
-  std::size_t needed_ = 0;              ///< bytes that a grant is to come for
-  std::size_t expected_ = 0;            ///< what the next file will have: as many as the last
-  Clock::time_point began_;             ///< the file being written
+  std::shared_ptr<MappedLease> lease_;  ///< the lease that new files are written into
+  std::optional<std::size_t> begun_;    ///< offset in the lease of the file being written; empty: none has begun
+  std::vector<std::byte> carried_;      ///< the file being written, while it moves to a larger lease
+  std::size_t needed_ = 0;              ///< bytes asked for and not granted yet
+  std::size_t expected_ = 0;            ///< expected bytes of the next file: those of the last
+  Clock::time_point began_;             ///< when the file being written began
   std::optional<Clock::time_point> last_post_;
-  bool recalled_ = false;     ///< the server wants the lease
-  bool finishing_ = false;    ///< the farewell is awaited
-  bool listening_ = false;    ///< the server tells at once of what is done
-  std::list<Posted> posted_;  ///< not done
+  bool recalled_ = false;     ///< the server wants the lease back
+  bool finishing_ = false;    ///< `finished` was sent, the farewell has not arrived
+  bool listening_ = false;    ///< the server reports each done file at once
+  std::list<Posted> posted_;  ///< files that are not done
   MappedWindows mapped_;
   std::uint64_t sequence_ = 0;
 };
 
-/// Runs `step`, again on a new connection if this one breaks and the client may reconnect.
+/// Runs `step`. If the connection breaks and the client may reconnect, runs it again on a new connection.
 template <class Step>
 void WindowClient::Impl::persist(Step&& step) {
   if (failure_) throw Error(*failure_);

@@ -8,7 +8,7 @@
 namespace wherry::root {
 
 void MappedLease::unload(std::size_t place, std::size_t size) const {
-  // If this fails they stay resident.
+  // A failure is harmless: the pages stay resident.
   (void)::madvise(at(place), end_of_place(size), MADV_DONTNEED);
 }
 

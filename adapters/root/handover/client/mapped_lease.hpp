@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server's memory as a worker has it: the lease that it writes into, and the windows that it has mapped.
+// The server's memory as a worker sees it: the lease that it writes into, and the windows that it has mapped.
 #pragma once
 
 #include <cstddef>
@@ -14,24 +14,24 @@
 
 namespace wherry::root {
 
-/// A lease that this worker was granted.
+/// A lease that the server granted to this worker.
 struct MappedLease {
   std::uint64_t offset = 0;
   std::size_t bytes = 0;
-  bool keeps = false;  ///< may be kept between files, however far apart they are
+  bool keeps = false;  ///< the worker may keep it between files, however long that takes
   std::shared_ptr<MappedWindow> mapped = {};
-  Places files = {};  ///< posted there and not done
+  Places files = {};  ///< files that were posted from this lease and are not done
 
   [[nodiscard]] std::byte* at(std::size_t place) const { return mapped->bytes().data() + place; }
-  /// The free bytes from there to the next file.
+  /// Returns the free bytes from `place` to the next file.
   [[nodiscard]] std::span<std::byte> free_from(std::size_t place) const {
     return {at(place), files.free_until(place, bytes) - place};
   }
-  /// Takes the pages out of this process's resident memory; touching them brings them back.
+  /// Removes the pages from this process's resident memory. An access maps them again, with their content.
   void unload(std::size_t place, std::size_t size) const;
 };
 
-/// The mappings of the server's memory that were used last. A lease that is granted again meets no page fault.
+/// Caches the most recently used mappings of the server's memory. A lease that is granted again causes no page faults.
 class MappedWindows {
  public:
   /// Throws Error.
@@ -44,7 +44,7 @@ class MappedWindows {
     std::uint64_t offset = 0;
     std::shared_ptr<MappedWindow> mapped;
   };
-  std::list<Window> windows_;  ///< the longest unused first
+  std::list<Window> windows_;  ///< least recently used first
 };
 
 }  // namespace wherry::root

@@ -10,7 +10,7 @@ namespace wherry::root {
 namespace {
 
 constexpr StreamOptions kStreamOptions{.ring_bytes = kControlRing, .windows = true};
-/// How often a server that is not there is looked for.
+/// Interval between two attempts to connect.
 constexpr std::chrono::milliseconds kRetry{50};
 
 }  // namespace
@@ -22,20 +22,21 @@ void WindowClient::Impl::connect_again(const Broken& broken) {
       frames_.close();
       return resume();
     } catch (const Broken&) {
-      // It died during the greeting.
+      // The server died during the greeting.
     } catch (const Error&) {
       if (failure_) throw;
       // No server listens there yet.
     }
     if (Clock::now() > deadline) {
-      fail(broken.error, broken.error == ECONNREFUSED ? "nobody listens there, and nobody came"
-                                                      : "the server is gone and none came in its place");
+      fail(broken.error, broken.error == ECONNREFUSED ? "no server listens there, and none started in time"
+                                                      : "the server is gone, and no other started in time");
     }
     std::this_thread::sleep_for(kRetry);
   }
 }
 
-/// Posts again what the server before this one did not report done, and moves the file being written.
+/// Greets the new server, posts again the files that the previous one did not report done, and copies the file being
+/// written. If that fails, the state is as before, so that the next attempt can repeat it.
 void WindowClient::Impl::resume() {
   mapped_.clear();
   const auto begun = std::exchange(begun_, std::nullopt);
@@ -63,10 +64,10 @@ void WindowClient::Impl::resume() {
 }
 
 void WindowClient::Impl::greet() {
-  // With options_.reconnect, connect_again does the waiting for a server.
+  // With options_.reconnect, connect_again() waits for a server.
   const Timeout wait = options_.reconnect.count() > 0 ? Timeout(0) : options_.connect_timeout;
   frames_ = FramedStream(start_connect(address_, kStreamOptions, wait).finish(options_.connect_timeout));
-  // Files are written into the server's memory. Asked here, as the worker computes for an hour before it writes.
+  // Files are written into the server's memory. Checked now, because a worker may compute for an hour before it writes.
   if (!frames_.stream().windows().can_map()) {
     fail(ENOTSUP, "the fabric cannot map the server's memory; use one that can, such as shm");
   }

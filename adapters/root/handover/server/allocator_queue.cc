@@ -9,19 +9,21 @@
 
 namespace wherry::root {
 
-/// A file that grows needs no further lease; a new one does.
+/// Whether the session may get the memory it waits for without exceeding its number of leases. A growing file needs no
+/// further lease.
 bool BufferAllocator::may_hold_more(const Session& session) const {
   return session.lease != nullptr || session.leases < options_.leases_per_worker;
 }
 
-/// FIFO, so that a large file gets its memory in the end. Two kinds of request may be overtaken: (a) of a worker that
-/// already has a lease and asks for another, (b) for a large lease, deferred by is_crowded().
+/// Grants memory to waiting sessions. FIFO, so that a large file is not starved. Two kinds of request may be overtaken:
+/// (a) a request for another lease by a worker that already has one, (b) a request for a large lease that is_crowded()
+/// defers.
 void BufferAllocator::serve() {
   put_off_ = false;
   if (queue_.empty()) return;
   const auto now = Clock::now();
   std::size_t too_much =
-      std::numeric_limits<std::size_t>::max();  // an earlier request of Within::spare failed for so many bytes
+      std::numeric_limits<std::size_t>::max();  // the smallest Within::spare request that failed in this call, in bytes
   for (auto at = queue_.begin(); at != queue_.end();) {
     Session& session = **at;
     const bool grows = session.lease != nullptr;
@@ -49,18 +51,20 @@ void BufferAllocator::serve() {
   }
 }
 
-/// Whether another large lease would only cost caches or new pages, while others are about to come free.
+/// Whether to defer another large lease. It would only cost cache space or new pages, while another is about to come
+/// free.
 bool BufferAllocator::is_crowded(Clock::time_point now) const {
   return pool_.large_held() >= options_.leases_at_once && now - freed_ < options_.soon;
 }
 
-/// A worker of small files keeps its lease between them; when others wait for memory, it is asked to leave it.
+/// Asks a worker to leave its lease. A worker of small files keeps it between files until others wait for memory.
 void BufferAllocator::recall(Session& session) {
   if (session.state != Session::State::filling || session.lease->recalled) return;
   session.lease->recalled = session.send(record_of(RootKind::recall));
 }
 
-/// False if there is not enough memory. After an error of the system the session is closed, and true is returned.
+/// Grants the memory that the session waits for. False if there is not enough memory. After a system error the session
+/// is marked for removal, and true is returned.
 bool BufferAllocator::try_grant(Session& session, Within within) {
   try {
     if (session.lease != nullptr) {
@@ -107,7 +111,7 @@ Timeout BufferAllocator::grant_over_budget() {
   return {};
 }
 
-/// Whether a worker holds memory and does not wait itself.
+/// Whether some worker may free memory soon: it fills a lease and does not wait for memory.
 bool BufferAllocator::may_free_something() const {
   return std::any_of(sessions_.begin(), sessions_.end(), [](const auto& entry) {
     const Session& session = *entry.second;
@@ -115,7 +119,8 @@ bool BufferAllocator::may_free_something() const {
   });
 }
 
-/// The first that holds part of a file, which frees most, soonest; else the first in the queue.
+/// Returns the session to grant memory over the budget: the first in the queue that holds part of a file, because it
+/// frees the most memory soonest; else the first in the queue.
 Session* BufferAllocator::first_for_over_budget() {
   Session* first = nullptr;
   for (Session* const session : queue_) {

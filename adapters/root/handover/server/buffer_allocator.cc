@@ -23,7 +23,7 @@ void BufferAllocator::join(std::uint64_t number, const std::shared_ptr<Session>&
 }
 
 void BufferAllocator::on_message(Session& session, const ControlMessage& message) {
-  // The program is asked without the lock: it may take its time.
+  // The program's callback is called without the lock, because it may take long.
   const bool already = message.kind() == RootKind::post && (message.record.flags & layout::kRootAgain) != 0 &&
                        options_.already && options_.already(session.worker->id, message.record.value);
   const std::lock_guard lock(mutex_);
@@ -31,7 +31,7 @@ void BufferAllocator::on_message(Session& session, const ControlMessage& message
   const bool greets = session.state == State::greeting;
   if (greets != (message.kind() == RootKind::hello)) return session.close("it did not begin with a greeting");
   if (!greets && session.state != State::idle && session.state != State::filling) {
-    return session.close("it spoke when it was not its turn");
+    return session.close("it sent a message out of turn");
   }
   switch (message.kind()) {
     case RootKind::hello:
@@ -49,7 +49,7 @@ void BufferAllocator::on_message(Session& session, const ControlMessage& message
     case RootKind::finished:
       return finish(session);
     default:
-      return session.close("it sent what is no message of a worker");
+      return session.close("it sent a message of an unknown kind");
   }
 }
 
@@ -79,7 +79,7 @@ void BufferAllocator::need(Session& session, std::uint64_t bytes) {
   serve();
 }
 
-/// Returns what is wrong with a posted file, or null.
+/// Returns why a posted file is invalid, or null.
 const char* BufferAllocator::fault_in(const Session& session, const ControlMessage& post) const {
   const auto& [record, name] = post;
   if (session.lease == nullptr) return "it posted a file that it has no memory for";
@@ -91,8 +91,8 @@ const char* BufferAllocator::fault_in(const Session& session, const ControlMessa
   if (record.bytes == 0 || record.bytes > options_.max_file || record.bytes > backed - record.place) {
     return "it posted a file that it has no memory for";
   }
-  if (!granted.files.is_free(record.place, record.place + record.bytes)) return "it posted a file on top of another";
-  if (session.posted == options_.files_per_worker) return "it posted more files than may wait";
+  if (!granted.files.is_free(record.place, record.place + record.bytes)) return "it posted overlapping files";
+  if (session.posted == options_.files_per_worker) return "it posted more files than files_per_worker allows";
   if (record.value <= session.last_sequence) return "it posted files out of order";
   if (name.empty() || name.size() > layout::kRootMaxName || name.find('\0') != std::string::npos) {
     return "it posted a file without a proper name";
@@ -128,12 +128,13 @@ void BufferAllocator::post(Session& session, const ControlMessage& message, bool
       {.kind = Event::Kind::posted, .worker = session.worker, .file = PostedFile(std::move(file)), .reason = {}});
 }
 
-/// The worker writes no more there: the lease is free when its files are done.
+/// Ends the session's use of its lease, which becomes free when its files are done.
 void BufferAllocator::leave_lease(Session& session) {
   const auto granted = std::exchange(session.lease, nullptr);
   if (granted == nullptr) return;
   if (session.state == State::filling) session.state = State::idle;
-  // Several files that are not done: the worker writes faster than they are read. One per lease: it does not.
+  // Several files that are not done: the worker writes faster than the server reads, and gets large leases. Only one
+  // file posted in the lease: it does not.
   if (granted->files.count() > 1) session.large = true;
   if (granted->posted < 2) session.large = false;
   granted->left = true;
@@ -141,7 +142,8 @@ void BufferAllocator::leave_lease(Session& session) {
   ++leaving_;
 }
 
-/// @param session  the one that it was granted to; null if that is gone
+/// Returns a lease to the pool, or retires it if its holder may still write there.
+/// @param session  the session that it was granted to; null if that is gone
 void BufferAllocator::release(GrantedLease& granted, Session* session) {
   if (granted.untrustworthy) {
     pool_.retire(std::move(granted.range));
@@ -163,7 +165,7 @@ void BufferAllocator::leave(Session& session, const std::string& reason) {
   const std::lock_guard lock(mutex_);
   const std::size_t lost = session.lease == nullptr ? 0 : session.lease->range->backed();
   if (session.is_closing()) session.send(record_of(RootKind::refuse), reason.substr(0, layout::kRootMaxReason));
-  // A worker that goes on writing there does so into pages that no file has.
+  // The worker may keep writing there. The lease is retired when its files are done, so no other file uses its pages.
   if (session.lease != nullptr) session.lease->untrustworthy = true;
   leave_lease(session);
   sessions_.erase(session.worker->number);
@@ -200,7 +202,7 @@ void BufferAllocator::done(PostedFile::Impl& file) {
   Session* const session = free(file);
   if (session != nullptr) report_done(*session, file.sequence);
   serve();
-  // The thread has nothing to do with this, mostly.
+  // Wakes the server's thread only if it may have to grant over the budget, or to remove the session.
   if (wake_ && ((!queue_.empty() && leaving_ == 0) || (session != nullptr && session->is_closing()))) wake_();
 }
 
@@ -211,7 +213,7 @@ void BufferAllocator::refuse(PostedFile::Impl& file, std::string_view reason) {
   if (wake_) wake_();
 }
 
-/// Returns the session that posted it; null if that is gone.
+/// Frees the place of a posted file. Returns the session that posted it; null if that is gone.
 Session* BufferAllocator::free(PostedFile::Impl& file) {
   Session* const session = find(file.worker->number);
   if (session != nullptr) --session->posted;
@@ -224,7 +226,7 @@ Session* BufferAllocator::free(PostedFile::Impl& file) {
   return session;
 }
 
-/// Several at once: each message wakes the worker, which then has something to do.
+/// Reports done files in batches, because each message wakes the worker.
 void BufferAllocator::report_done(Session& session, std::uint64_t sequence) {
   session.unreported.push_back(sequence);
   if (session.listens || session.unreported.size() >= session.posted) report_all_done(session);
@@ -233,7 +235,7 @@ void BufferAllocator::report_done(Session& session, std::uint64_t sequence) {
 void BufferAllocator::report_all_done(Session& session) {
   session.frames.hold();
   for (const std::uint64_t sequence : session.unreported) session.send(record_of(RootKind::done, sequence));
-  (void)session.frames.flush();  // receiving notices a connection that is gone
+  (void)session.frames.flush();  // ignored: the next receive reports a broken connection
   session.unreported.clear();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gives out the pool's memory, and knows which worker has which file: all of the server but waiting for descriptors.
+// Grants the pool's memory to workers and tracks their files: all of the server except waiting for descriptors.
 //
-// One lock guards it. The server's thread brings the messages of workers; `done` and `refuse` come from the program's
-// threads, answer the worker at once, and grant the memory that became free to the next in the queue.
+// One lock guards it. The server's thread delivers the messages of workers. The program's threads call `done` and
+// `refuse`, which answer the worker at once and grant the freed memory to the next in the queue.
 #pragma once
 
 #include <chrono>
@@ -46,18 +46,18 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   // The server's thread ---------------------------------------------------------------------------------------------
 
   void join(std::uint64_t number, const std::shared_ptr<Session>& session);
-  /// Receives a message of a worker. Closes the session if it breaks the rules.
+  /// Handles a message of a worker. Closes the session if the message violates the protocol.
   void on_message(Session& session, const ControlMessage& message);
-  /// Removes a session: its unfinished file is lost. The stream is the caller's to close.
+  /// Removes a session. Its unfinished file is lost. The caller closes the stream.
   void leave(Session& session, const std::string& reason);
   /// Grants memory over the budget to the first in the queue while no worker can make progress. Returns when to call
   /// again; empty: no timer needed.
   Timeout grant_over_budget();
-  /// A session that is to be removed, or null.
+  /// Returns a session that is to be removed, or null.
   std::shared_ptr<Session> closing();
-  /// From now on workers are sent nothing, and the events are gone.
+  /// Forgets all sessions: from now on nothing is sent to workers, and no event is pushed.
   void close();
-  /// Called, with the lock held, when there is something for the server's thread to look at.
+  /// Sets the function that wakes the server's thread. It is called with the lock held.
   void on_news(std::function<void()> wake);
 
   // Any thread --------------------------------------------------------------------------------------------------------
@@ -90,9 +90,9 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   [[nodiscard]] bool is_crowded(Clock::time_point now) const;
   static void recall(Session& session);
 
-  /// Small files that a worker posts from one lease while requests are deferred, before it is asked to leave it.
+  /// While requests are deferred, a worker is asked to leave its lease after it has posted this many files from it.
   static constexpr std::size_t kTurn = 16;
-  /// Idle workers keep small leases while no more than this part of the budget is granted.
+  /// Idle workers keep small leases while at most 1/kKept of the budget is granted.
   static constexpr std::size_t kKept = 4;
 
   const ServerOptions options_;
@@ -100,11 +100,11 @@ class BufferAllocator : public std::enable_shared_from_this<BufferAllocator> {
   Events* events_;
   Pool pool_;
   std::map<std::uint64_t, std::shared_ptr<Session>> sessions_;
-  std::deque<Session*> queue_;  ///< the sessions that wait for memory, FIFO
-  bool put_off_ = false;        ///< a request was deferred by is_crowded()
-  std::size_t leaving_ = 0;     ///< leases that are free when their files are done
+  std::deque<Session*> queue_;  ///< sessions that wait for memory, FIFO
+  bool put_off_ = false;        ///< is_crowded() deferred a request
+  std::size_t leaving_ = 0;     ///< leases that their workers have left and that become free when their files are done
   std::uint64_t over_budget_grants_ = 0;
-  Clock::time_point moved_ = Clock::now();  ///< when memory was last given or became free
+  Clock::time_point moved_ = Clock::now();  ///< when memory was last granted or freed
   Clock::time_point freed_;                 ///< when a lease last became free
   std::function<void()> wake_;
 };

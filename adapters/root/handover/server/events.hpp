@@ -12,14 +12,14 @@
 
 namespace wherry::root {
 
-/// From any threads.
+/// Thread-safe: any thread may call any function.
 class Events {
  public:
   Events();
 
   void push(Event event);
   std::optional<Event> next(Timeout timeout);
-  /// Returns how many wait for `next`.
+  /// Returns the number of queued events.
   [[nodiscard]] std::size_t size();
   void interrupt();
   /// Readable while `next` would not block.
@@ -33,8 +33,8 @@ class Events {
   std::condition_variable some_;
   std::deque<Event> events_;
   bool interrupted_ = false;
-  bool watched_ = false;  ///< the descriptor was given out
-  bool shown_ = false;    ///< whether it is readable
+  bool watched_ = false;  ///< descriptor() was called; before that the eventfd is not written
+  bool shown_ = false;    ///< the descriptor is readable
   UniqueFd readable_;
 };
 

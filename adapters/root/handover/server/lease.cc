@@ -12,7 +12,7 @@
 namespace wherry::root {
 
 Lease::Lease(std::uint64_t number, std::size_t addresses) : number_(number) {
-  // Where a huge page may begin, if it has one: whole ones of what is exposed become huge pages.
+  // A large range is aligned to huge pages, so that whole 2 MiB blocks of what is exposed can become huge pages.
   constexpr std::size_t kHuge = std::size_t{2} << 20;
   const std::size_t more = addresses < kHuge ? 0 : kHuge;
   void* const got = ::mmap(nullptr, addresses + more, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -39,11 +39,11 @@ void Lease::trim() {
 }
 
 void Lease::expose(Windows windows, std::uint64_t offset, std::size_t from, std::size_t to) {
-  // Only what is used is memory: the rest does not count towards RLIMIT_DATA.
+  // Only the exposed part is writable: the rest does not count towards RLIMIT_DATA.
   ::mprotect(memory_.data() + from, to - from, PROT_READ | PROT_WRITE);
   windows.add(memory_.subspan(from, to - from), Access::read_write, offset + from);
   exposed_ = std::max(exposed_, to);
-  // A child of this process has no business with it, and would be given copies.
+  // A forked child does not need this memory, and fork would have to copy it.
   ::madvise(memory_.data() + from, to - from, MADV_DONTFORK);
 }
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// One contiguous range of this process's memory, for the files of one worker at a time.
+// One contiguous range of the server's memory, for the files of one worker at a time.
 //
-// A large one has addresses for the largest file, wherever in the first unit that begins. Its front is exposed to
-// workers step by step, so that what no file needed takes no memory; the part of the front that has pages (`backed`)
-// counts against the budget. A free lease can be trimmed: its pages go back to the system, and come back empty when
-// they are touched.
+// A large lease reserves addresses for the largest file, even if that begins at the end of the first unit. Its front is
+// exposed to workers step by step, so that the rest takes no memory. The part of the front that has pages (`backed`)
+// counts against the budget. A free lease can be trimmed: its pages return to the system, and the next access gets
+// zeroed ones.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +21,10 @@ class Lease {
   Lease(std::uint64_t number, std::size_t addresses);
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
-  /// Punches the pages out, for all mappings: a late write by a former holder reaches no other file.
+  /// Removes the pages, for all mappings: a late write by a former holder reaches no other file.
   ~Lease();
 
-  [[nodiscard]] std::uint64_t number() const { return number_; }  ///< of no other lease, ever
+  [[nodiscard]] std::uint64_t number() const { return number_; }  ///< unique; never reused by another lease
   [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
   [[nodiscard]] std::size_t backed() const { return backed_; }
   void back(std::size_t bytes) { backed_ = bytes; }
@@ -36,7 +36,7 @@ class Lease {
  private:
   std::uint64_t number_;
   std::span<std::byte> memory_;
-  std::size_t exposed_ = 0;  ///< the largest front that was exposed to any worker
+  std::size_t exposed_ = 0;  ///< bytes of the largest front that was exposed to any worker
   std::size_t backed_ = 0;
 };
 

@@ -19,7 +19,7 @@ std::unique_ptr<Lease> Pool::take(std::size_t bytes, std::size_t liked, std::spa
 
 std::unique_ptr<Lease> Pool::take_sized(std::size_t size, std::span<const std::uint64_t> known, Within within) {
   if (const auto warm = best_warm(size, known); warm != free_.end()) return pick(warm);
-  // One that the asker has mapped, else one without pages: what is warm may be what another worker needs next.
+  // Prefers a lease that the worker has mapped, then one without pages: another worker may need the warm one next.
   const std::size_t addresses = size < limits_.unit ? size : limits_.most;
   const auto choose = [&](auto&& good) {
     return std::find_if(free_.rbegin(), free_.rend(),
@@ -46,7 +46,7 @@ std::unique_ptr<Lease> Pool::make(std::size_t addresses) {
 bool Pool::grow(Lease& lease, std::size_t bytes, Within within) {
   if (bytes <= lease.backed()) return true;
   const std::size_t wanted = size_for(bytes);
-  // A large file grows in few steps.
+  // Grows by at least a quarter, so that a large file grows in few steps.
   const std::size_t ahead = std::min(limits_.most, std::max(wanted, size_for(lease.backed() + lease.backed() / 4)));
   std::size_t size = ahead;
   if (!fit_budget(size - lease.backed(), nullptr, Within::budget)) {
@@ -61,7 +61,7 @@ void Pool::give_back(std::unique_ptr<Lease> lease) {
   warm_ += lease->backed();
   if (may_grow(*lease)) --large_held_;
   free_.push_back(std::move(lease));
-  fit_budget(0, nullptr, Within::over_budget);  // what was granted over the budget is paid back
+  fit_budget(0, nullptr, Within::over_budget);  // trims free leases if a grant exceeded the budget
 }
 
 void Pool::retire(std::unique_ptr<Lease> lease) {
@@ -70,8 +70,8 @@ void Pool::retire(std::unique_ptr<Lease> lease) {
   if (may_grow(*lease)) --large_held_;
 }
 
-/// The size of a lease for a file. That of small files holds four, and is one of eight sizes for each power of two, so
-/// that what one worker leaves suits another.
+/// Returns the size of a lease for a file of `bytes`. A small lease holds four such files. Its size is one of eight per
+/// power of two, so that a lease which one worker leaves fits another.
 std::size_t Pool::size_for(std::size_t bytes) const {
   if (bytes >= limits_.unit) return (bytes + limits_.unit - 1) / limits_.unit * limits_.unit;
   const std::size_t few = std::max(4 * bytes, limits_.least);
@@ -79,10 +79,11 @@ std::size_t Pool::size_for(std::size_t bytes) const {
   return std::min((few + step - 1) / step * step, limits_.unit);
 }
 
-/// Whether `bytes` more may be used. Trims free leases other than `but` until they fit, the longest unused first; none
-/// if they would not fit all the same, and as many as there are if they may be over the budget.
+/// Whether `bytes` more may be used. Trims free leases other than `but` until the bytes fit the budget, least recently
+/// used first. Trims none if trimming all would not be enough, unless `within` allows to exceed the budget.
 bool Pool::fit_budget(std::size_t bytes, const Lease* but, Within within) {
-  // A small pool stays in the caches: what is written there and read soon after never comes to the memory.
+  // Limits second leases to 1/8 of the budget. A small pool stays in the CPU caches: data that is written and soon read
+  // never reaches memory.
   constexpr std::size_t kSpare = 8;
   if (within == Within::spare) return used_ + bytes <= limits_.budget / kSpare;
   const std::size_t kept = but == nullptr ? 0 : but->backed();
@@ -113,11 +114,11 @@ bool Pool::is_in(std::span<const std::uint64_t> known, const Lease& lease) {
   return std::find(known.begin(), known.end(), lease.number()) != known.end();
 }
 
-/// The free lease used last is in the caches. One of the last few that the asker has mapped is better: it saves a
-/// mapping, too.
+/// Returns the best free lease with at least `wanted` bytes of pages. The most recently used one is in the CPU caches.
+/// If the worker has mapped one of the last few, that is better: it also saves a mapping.
 Pool::Free::iterator Pool::best_warm(std::size_t wanted, std::span<const std::uint64_t> known) {
   constexpr std::size_t kFew = 4;
-  // A small lease costs more to be mapped than to be brought into the caches.
+  // Mapping a small lease costs more than loading it into the caches: all free leases are searched for a mapped one.
   const std::size_t most = wanted < limits_.unit ? free_.size() : kFew;
   auto best = free_.end();
   std::size_t looked = 0;

@@ -24,7 +24,7 @@ namespace {
 
 constexpr StreamOptions kStreamOptions{.ring_bytes = kControlRing, .windows = true};
 constexpr Poller::Token kListenerToken = 0;  // sessions count from 1
-/// Messages of one worker that are received before the next one's turn.
+/// Messages that are received from one worker before the next worker's turn.
 constexpr std::size_t kTurn = 16;
 /// A worker sends at most two messages for each of its files before it has to wait for an answer.
 constexpr std::size_t kMessagesPerFile = 2;
@@ -38,18 +38,19 @@ ServerOptions checked(ServerOptions options) {
                     options.longest_stall.count() >= 0;
   if (!good) {
     throw Error(EINVAL, "serve files", "",
-                "units and leases are whole pages, a file is at least a unit and at most 1 TiB, a worker has 1 to 64 "
-                "leases and files");
+                "unit and least must be multiples of the page size, max_file at least a unit and at most 1 TiB, "
+                "leases_per_worker and files_per_worker 1 to 64, longest_stall not negative");
   }
   options.max_file = options.max_file / options.unit * options.unit;
   if (options.leases_at_once == 0) {
-    // Each processor fills one, and as many wait to be read, or are.
+    // Three per processor: one is filled, the others wait to be read or are being read.
     options.leases_at_once = std::max<std::size_t>(6, std::size_t{3} * std::thread::hardware_concurrency());
   }
   return options;
 }
 
-/// A forked child has not the server's thread, and must send workers nothing: its copies are never destroyed.
+/// Leaks the object in a forked child. The child has no server thread and must send nothing to workers, so its copies
+/// are never destroyed.
 template <class Impl>
 std::unique_ptr<Impl> own(std::unique_ptr<Impl> impl) {
   if (impl != nullptr && impl->origin.inherited()) static_cast<void>(impl.release());
@@ -149,7 +150,7 @@ void WindowServer::Impl::accept() {
       allocator_->join(number, session);
     }
   } catch (const Error&) {
-    // This connection is refused; the others go on.
+    // This connection is refused; the others are not affected.
   }
 }
 
@@ -165,7 +166,7 @@ void WindowServer::Impl::receive(std::uint64_t number, std::size_t most) {
       return remove(number, received.result.error == ECONNRESET ? "it died" : std::strerror(received.result.error));
     }
     const auto message = parse(received.message);
-    if (!message) return allocator_->drop(number, "it sent what is no message");
+    if (!message) return allocator_->drop(number, "it sent a malformed message");
     allocator_->on_message(session, *message);
   }
 }

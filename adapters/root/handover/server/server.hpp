@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Receives files that workers write straight into this process's memory.
+// Receives files that workers write directly into this process's memory.
 //
 //   wherry::root::WindowServer server("wherry://*:2000");
 //   while (auto event = server.next()) {
@@ -9,17 +9,20 @@
 //     }
 //   }
 //
-// A thread of the server's own answers the workers, so that a worker gets memory while the program is busy with a file.
-// The memory is a pool of leases that all workers share; each is one contiguous range. The lease of a small file has
-// room for a few; a worker that fills it before its files are read gets a larger one next. A lease of a unit has
-// addresses for the largest file, and gets pages when its file grows into them. A worker holds a lease from the first
-// byte it needs there until its file is done; then any other may have it, pages and all. Small files lie one behind the
-// other in one lease, and take each other's places as they are done; the worker keeps that lease until it is slow,
-// unless memory is plentiful, or until others wait for memory.
+// The server has a thread that answers the workers, so that a worker gets memory while the program is busy with a file.
 //
-// Budget: all leases with pages count, granted or free. A request for more than is free waits in a queue. If every
-// worker that could free memory waits itself, and no posted file is left to be done, the first request is granted over
-// the budget, up to the largest file: there is no deadlock, and memory is bounded by the budget and these grants.
+// Leases: the memory is a pool of leases that all workers share. Each lease is one contiguous range.
+//   - A worker holds a lease from its first `need` until it has left it and the files in it are done. Then any other
+//     worker may get it, with its pages.
+//   - A small lease has room for about four files of its first file's size. They lie one behind the other, and reuse
+//     each other's places when they are done.
+//   - A worker of small files keeps its lease until it posts slowly (unless memory is plentiful) or others need memory.
+//   - A worker that fills a small lease before its files are read gets a larger one next.
+//   - A lease of a unit has addresses for the largest file, and gets pages when its file grows into them.
+//
+// Budget: the pages of all leases count, granted or free. A request for more than is free waits in a queue. If every
+// worker that could free memory waits itself, and no posted file is left to be done, one request is granted over the
+// budget, up to the largest file. Hence there is no deadlock, and memory is bounded by the budget and these grants.
 #pragma once
 
 #include <array>
@@ -38,24 +41,26 @@
 
 namespace wherry::root {
 
-/// A worker's name for itself: random, made once, the same after it connected again.
+/// A random identifier that a worker chooses once. It is the same after the worker has reconnected.
 using WorkerId = std::array<std::uint8_t, 16>;
 
 struct ServerOptions {
-  std::size_t budget = std::size_t{512} << 20;   ///< bytes of all that has pages
-  std::size_t unit = std::size_t{2} << 20;       ///< by what a lease grows; whole pages
-  std::size_t least = std::size_t{128} << 10;    ///< of a worker of small files, at first; whole pages
-  std::size_t max_file = std::size_t{1} << 30;   ///< the largest file; whole units
-  std::size_t leases_per_worker = 2;             ///< one fills while the other is read
-  std::size_t files_per_worker = 64;             ///< that are not done
-  std::size_t leases_at_once = 0;                ///< of a unit; more if none comes free soon; 0: by the processors
-  std::chrono::milliseconds soon{1};             ///< what a lease of new pages costs
-  std::chrono::milliseconds longest_stall{200};  ///< nothing moves for so long before a grant over the budget
-  /// Where a worker that has finished may read what became of its files: a path, or a folder of the files' names, which
-  /// ends with a slash. Workers are told as they come; at most 4095 bytes, else they are not.
+  std::size_t budget = std::size_t{512} << 20;  ///< bytes of all pages, granted or free
+  std::size_t unit = std::size_t{2} << 20;      ///< bytes by which a lease grows; a multiple of the page size
+  std::size_t least = std::size_t{128} << 10;   ///< bytes of the smallest lease; a multiple of the page size
+  std::size_t max_file = std::size_t{1} << 30;  ///< bytes of the largest file; rounded down to whole units
+  std::size_t leases_per_worker = 2;            ///< one is filled while the other is read
+  std::size_t files_per_worker = 64;            ///< posted files that are not done
+  /// Leases of a unit that are granted at once. More are granted if none has come free for `soon`. 0: three per
+  /// processor, at least six.
+  std::size_t leases_at_once = 0;
+  std::chrono::milliseconds soon{1};             ///< about the cost of a lease of new pages
+  std::chrono::milliseconds longest_stall{200};  ///< longest time without progress before a grant over the budget
+  /// Where a worker that has finished may read the output: a path, or a folder that ends with a slash and contains the
+  /// posted names. Sent to each worker in the greeting; empty is sent instead if it exceeds 4095 bytes.
   std::string output = {};
-  /// Whether a file that a worker posts again, because its server died before saying that it was done, is already where
-  /// it belongs. Called by the server's thread.
+  /// Returns whether a file that a worker posts again was already processed. A worker posts a file again if its server
+  /// died before it reported the file done. Called by the server's thread.
   std::function<bool(const WorkerId&, std::uint64_t sequence)> already = {};
 };
 
@@ -64,11 +69,12 @@ struct Worker {
   std::uint64_t number = 0;  ///< counts connections from 1
   WorkerId id{};
   Peer peer;
-  bool returns = false;  ///< when this server dies, it will look for another: when it needs one
+  bool returns = false;  ///< if this server dies, the worker will reconnect to another as soon as it needs one
 };
 
-/// A file in this server's memory. The worker has it no more, but a hostile one could still write there: bytes that are
-/// checked and then used must be copied first. From any thread, one at a time; may outlive worker and server.
+/// A posted file in the server's memory; movable. An honest worker does not touch it any more, but a hostile one could
+/// still write there: copy bytes before you check and use them. Any thread, one at a time. May outlive the worker and
+/// the server.
 class PostedFile {
  public:
   class Impl;
@@ -76,19 +82,20 @@ class PostedFile {
   explicit PostedFile(std::unique_ptr<Impl> impl) noexcept;
   PostedFile(PostedFile&&) noexcept;
   PostedFile& operator=(PostedFile&&) noexcept;
-  /// As `refuse`, if it is held still.
+  /// Calls `refuse` if the file is still held.
   ~PostedFile();
 
+  /// False before a file was moved in, and after `done` or `refuse`.
   [[nodiscard]] bool held() const noexcept { return impl_ != nullptr; }
-  // Only while it is held.
+  // The following may be called only while the file is held.
   [[nodiscard]] const Worker& worker() const noexcept;
   [[nodiscard]] const std::string& name() const noexcept;
   [[nodiscard]] std::span<const std::byte> bytes() const noexcept;
   [[nodiscard]] std::uint64_t sequence() const noexcept;  ///< counts the worker's files from 1
 
-  /// The file is safe: the worker forgets it, the memory is free.
+  /// Reports the file as processed: the worker forgets it, and its memory becomes free.
   void done() noexcept;
-  /// The file is not wanted: its worker's session is closed, for this reason.
+  /// Rejects the file and closes its worker's session with this reason.
   void refuse(std::string_view reason) noexcept;
 
  private:
@@ -98,27 +105,29 @@ class PostedFile {
 struct Event {
   enum class Kind : std::uint8_t {
     joined,    ///< a worker connected
-    posted,    ///< `file` is there
-    finished,  ///< the worker has posted all it wanted to, and all of it was done
-    gone,      ///< the worker died, left or was closed without finishing; what it had not posted is lost
+    posted,    ///< a worker posted `file`
+    finished,  ///< the worker finished: all its files are done, and it posts no more
+    gone,      ///< the worker died, left or was closed without finishing; its file that was not posted is lost
   };
   Kind kind = Kind::joined;
   std::shared_ptr<const Worker> worker = {};
   PostedFile file = {};
-  std::string reason = {};  ///< of gone
-  std::size_t lost = 0;     ///< of gone: bytes of an unfinished file that it may have written
+  std::string reason = {};  ///< only for `gone`
+  std::size_t lost = 0;     ///< only for `gone`: bytes of the lease that the worker was writing
 };
 
 struct ServerStatistics {
-  std::size_t workers = 0;             ///< connected
-  std::size_t leases = 0;              ///< that exist
-  std::size_t held = 0;                ///< bytes of leases that workers fill or that wait to be done
-  std::size_t warm = 0;                ///< bytes of leases that are free and have pages
+  std::size_t workers = 0;             ///< connected workers
+  std::size_t leases = 0;              ///< existing leases, granted or free
+  std::size_t held = 0;                ///< bytes of the leases that are granted or contain files that are not done
+  std::size_t warm = 0;                ///< bytes of the pages of free leases
   std::size_t waiting = 0;             ///< workers that wait for memory
-  std::size_t over_budget_grants = 0;  ///< made for a worker because none could make progress
+  std::size_t over_budget_grants = 0;  ///< grants over the budget so far, made because no worker could make progress
 };
 
-/// Threads: `next` by one at a time; the rest from any.
+/// Listens for workers and reports their files as events.
+///
+/// Threads: `next` by one thread at a time; all other functions by any thread.
 class WindowServer {
  public:
   class Impl;
@@ -126,21 +135,21 @@ class WindowServer {
   explicit WindowServer(std::string_view address, ServerOptions options = {});
   WindowServer(const WindowServer&) = delete;
   WindowServer& operator=(const WindowServer&) = delete;
-  /// Closes; workers see the connection end. Files that are held stay readable.
+  /// Stops the thread and closes all connections. Files that are held stay readable.
   ~WindowServer();
 
-  /// Blocks until something happened. Empty after a timeout or `interrupt`. All of a worker's events come in order.
+  /// Blocks until there is an event. Empty after a timeout or `interrupt`. The events of one worker are in order.
   std::optional<Event> next(Timeout timeout = {});
-  /// Makes the `next` under way, or else the one that would block next, return.
+  /// Makes the running `next` return empty; if none is running, the first one that would block.
   void interrupt() noexcept;
-  /// Waits until the thread has received what workers sent before the call. Returns how many events wait: `next` does
-  /// not block so many times.
+  /// Blocks until the thread has received all messages that workers sent before the call. Returns the number of queued
+  /// events: that many calls of `next` do not block.
   std::size_t settle();
-  /// Readable while `next` would not block. Belongs to the server.
+  /// Returns a descriptor that is readable while `next` would not block. The server owns it.
   [[nodiscard]] int descriptor() const noexcept;
-  /// The address bound, with `*` resolved.
+  /// Returns the bound address, with `*` resolved.
   [[nodiscard]] const Address& local() const noexcept;
-  /// Closes the worker's session, for this reason. Nothing if it is not there any more.
+  /// Closes the worker's session with this reason. Does nothing if the worker is gone.
   void drop(std::uint64_t worker, std::string_view reason);
   [[nodiscard]] ServerStatistics statistics() const;
 

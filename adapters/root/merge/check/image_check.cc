@@ -45,12 +45,12 @@ class Check {
   void check_record(std::uint64_t at, std::uint64_t length) {
     Cursor cursor(image_, at, at + length);
     const Key key = read_key(cursor);
-    if (key.seek != at) fault(at, "a record that says it is elsewhere");
+    if (key.seek != at) fault(at, "a record that gives another place as its own");
     records_.push_back(at);
     const std::uint64_t stored = length - key.key_bytes;
-    // Pages of an RNTuple: how long each is, and its checksum, is in the RNTuple's own description.
+    // Pages of an RNTuple: their lengths and checksums are in the RNTuple's own description.
     if (key.type == "RBlob") return;
-    // ROOT would write what is more behind the memory that it has for the object.
+    // ROOT would write the excess bytes beyond the memory that it has allocated for the object.
     if (key.object_bytes < stored) fault(at, "a record that is longer than its object");
     if (key.object_bytes > stored) check_blocks(at + key.key_bytes, stored, key.object_bytes);
   }
@@ -65,7 +65,7 @@ class Check {
       for (std::uint8_t& byte : header) byte = cursor.number<std::uint8_t>();
       const std::string_view algorithm(reinterpret_cast<const char*>(header.data()), 2);
       if (std::find(std::begin(kAlgorithms), std::end(kAlgorithms), algorithm) == std::end(kAlgorithms)) {
-        fault(block, "a block of no known compression");
+        fault(block, "a block of an unknown compression");
       }
       const auto little = [&](std::size_t i) {
         return std::uint32_t{header[i]} | std::uint32_t{header[i + 1]} << 8 | std::uint32_t{header[i + 2]} << 16;
@@ -91,7 +91,7 @@ class Check {
   void check_streamer_infos() {
     if (header_.info_seek == 0 && header_.info_bytes == 0) return;
     const Key key = record_at(header_.info_seek, header_.info_bytes, "the description of the classes");
-    if (key.type != "TList") fault(key.at, "a description of the classes that is none");
+    if (key.type != "TList") fault(key.at, "a description of the classes of a wrong type");
   }
 
   void check_directory(const Directory& directory, int depth) {
@@ -121,8 +121,8 @@ class Check {
 
   std::span<const std::byte> image_;
   Header header_;
-  std::vector<std::uint64_t> records_;  // where they begin, rising
-  std::set<std::uint64_t> lists_;       // key lists that were seen
+  std::vector<std::uint64_t> records_;  // offsets of the records, increasing
+  std::set<std::uint64_t> lists_;       // offsets of the key lists visited
 };
 
 }  // namespace

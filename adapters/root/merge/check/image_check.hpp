@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at the structure of a ROOT file before ROOT does.
+// Checks the structure of a ROOT file before ROOT reads it.
 //
-// ROOT trusts its files: a length that is wrong is a read beyond the end, or the end of the process. What is checked is
-// everything that leads ROOT from one place of the file to another, and every length of something that it will read or
-// decompress. What is inside an object is not: that takes its class.
+// ROOT trusts its files: a wrong length makes it read out of bounds or end the process. The check covers every offset
+// that leads ROOT from one place of the file to another, and every length of data that it will read or decompress. It
+// does not cover the content of objects, because that requires their classes.
 //
-//     0 | header: where it ends, where the streamer infos are, how long the name is
-//   100 | record of the top directory: where its key list is
-//       | record | record | gap | record | ...   each begins with its length, gaps with theirs negated
+//     0 | header: end of the file, place of the streamer infos, length of the name
+//   100 | record of the top directory: place of its key list
+//       | record | record | gap | record | ...   each begins with its length; that of a gap is negated
 //   end |
 //
-// A key list repeats the keys of the records that are in the directory. A record is a key, then the object, in
-// compressed blocks of which each says how long it is, or as it is.
+// A key list repeats the keys of the records in the directory. A record is a key followed by the object. The object is
+// either uncompressed or a series of compressed blocks, each with its length.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,9 @@
 
 namespace wherry::merge {
 
-/// Empty if the structure is sound, else what is wrong and where. Reads nothing outside `image`, never throws except
-/// std::bad_alloc; memory and time grow with the number of records. The bytes are read once each, so what a hostile
-/// writer changes meanwhile or later is not seen.
+/// Returns an empty string if the structure is valid, else the first fault and its place. Reads nothing outside
+/// `image`. Throws only std::bad_alloc. Memory and time grow with the number of records. Does not detect changes that a
+/// hostile writer makes during or after the check.
 std::string fault_in_image(std::span<const std::byte> image);
 
 }  // namespace wherry::merge

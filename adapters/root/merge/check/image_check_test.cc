@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that ROOT wrote, sound and broken at every place that ROOT would follow.
+// Files that ROOT wrote: valid ones, and ones that are damaged at every place that ROOT would follow.
 #include "adapters/root/merge/check/image_check.hpp"
 
 #include <gmock/gmock.h>
@@ -82,7 +82,7 @@ TEST(ImageCheck, SomethingElseIsNoRootFile) {
   EXPECT_THAT(image.fault(), HasSubstr("no ROOT file"));
 }
 
-// Each of these words leads ROOT to a place, or says how much to read there.
+// Each of these words is an offset that ROOT follows, or a length that it reads.
 struct Broken {
   const char* name;
   const char* file;

@@ -7,10 +7,10 @@ namespace wherry::merge {
 
 namespace {
 
-constexpr std::int32_t kLargeFile = 1000000;  // from this version on, places in the header have 64 bits
-constexpr std::uint16_t kLargeKey = 1000;     // above it, places in a key or directory have 64 bits
-constexpr std::uint64_t kHeaderBytes = 75;    // of a large file; a small one's is shorter, and BEGIN is never below 64
-// An object larger than this, decompressed, is a bomb.
+constexpr std::int32_t kLargeFile = 1000000;  // from this version on, offsets in the header have 64 bits
+constexpr std::uint16_t kLargeKey = 1000;     // above this version, offsets in a key or directory have 64 bits
+constexpr std::uint64_t kHeaderBytes = 75;  // of a large file; that of a small one is shorter, and BEGIN is at least 64
+// Objects larger than this after decompression are refused as decompression bombs.
 constexpr std::uint32_t kLargestObject = std::uint32_t{1} << 30;
 
 }  // namespace
@@ -30,10 +30,10 @@ Header read_header(std::span<const std::byte> image) {
   if (cursor.number<std::uint32_t>() != 0x726f6f74) fault(0, "no ROOT file: its first bytes are not 'root'");
   const auto version = cursor.number<std::int32_t>();
   const bool large = version >= kLargeFile;
-  if (version < 30000 || version >= 2 * kLargeFile) fault(4, "a version of ROOT that is not known");
+  if (version < 30000 || version >= 2 * kLargeFile) fault(4, "an unknown version of ROOT");
   header.begin = cursor.number<std::uint32_t>();
   header.end = cursor.place(large);
-  cursor.skip(large ? 16 : 12);  // free space, which only a writer reads
+  cursor.skip(large ? 16 : 12);  // the free space, which only writers need
   header.name_bytes = cursor.number<std::uint32_t>();
   cursor.skip(1);  // size of places
   header.compression = cursor.number<std::int32_t>();
@@ -45,7 +45,7 @@ Header read_header(std::span<const std::byte> image) {
           "a file of " + std::to_string(header.end) + " bytes of which " + std::to_string(image.size()) + " are there");
   }
   if (header.end <= header.begin || header.name_bytes >= header.end - header.begin) {
-    fault(12, "a header that makes no sense");
+    fault(12, "an invalid header");
   }
   return header;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parts of a ROOT file, taken out of its bytes without ROOT. Whatever leaves the file or makes no sense is a Fault.
+// Parses the parts of a ROOT file from its bytes, without ROOT. Throws Fault for invalid values, and for anything that
+// lies outside the file.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ struct Fault : std::runtime_error {
 
 [[noreturn]] void fault(std::uint64_t place, const std::string& what);
 
-/// Reads big-endian numbers one after the other; leaving the range is a fault.
+/// Reads successive big-endian numbers from a range of the file. Throws Fault at its end.
 class Cursor {
  public:
   Cursor(std::span<const std::byte> image, std::uint64_t at, std::uint64_t end) : image_(image), at_(at), end_(end) {
@@ -54,7 +55,7 @@ struct Header {
   std::int32_t compression = 0;
   std::uint64_t info_seek = 0;
   std::uint64_t info_bytes = 0;
-  /// Where the top directory is.
+  /// Returns the offset of the top directory.
   [[nodiscard]] std::uint64_t top() const { return begin + name_bytes; }
 };
 Header read_header(std::span<const std::byte> image);

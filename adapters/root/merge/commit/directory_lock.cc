@@ -27,7 +27,7 @@ DirectoryLock::DirectoryLock(const std::string& output)
   }
 }
 
-// A child that was forked meanwhile has the descriptor, too: closing it is not enough.
+// Unlocks explicitly. Closing the descriptor is not enough, because a child forked meanwhile also has it.
 DirectoryLock::~DirectoryLock() {
   if (directory_.valid()) ::flock(directory_.get(), LOCK_UN);
 }

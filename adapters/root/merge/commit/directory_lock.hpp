@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Excludes other mergers while an output's files are created or renamed in a directory.
 #pragma once
 
 #include <mutex>
@@ -8,9 +9,10 @@
 
 namespace wherry::merge {
 
-/// While it lives, no other thread or process has one of the same directory: two outputs there may have one hidden name
-/// (journal.hpp), so names are given and looked at only under it. Blocks; for moments only. On a file system without
-/// locks of directories it excludes the threads of this process.
+/// Held for short times. While one exists, no other process has one for the same directory, and no other thread of this
+/// process has any. It is needed because two outputs in a directory may have the same hidden name (journal.hpp): files
+/// are given names, and their names are checked, only under this lock. Blocks. On a file system that cannot lock
+/// directories it excludes only the threads of this process.
 class DirectoryLock {
  public:
   /// Locks the directory that this output is in.

@@ -18,10 +18,10 @@ namespace wherry::merge {
 
 namespace {
 
-// A record: magic, bytes of the body, their checksum, the body. Numbers as this machine has them: the journal is read
-// by the program that wrote it.
+// A record: magic, size of the body, checksum of the body, body. Numbers have this machine's byte order, because the
+// journal is read by the program that wrote it.
 constexpr std::uint32_t kMagic = 0x314c4d57;  // "WML1"
-// Beyond it the journal is written anew, with one record.
+// A journal longer than this is rewritten with one record.
 constexpr std::size_t kLongestJournal = std::size_t{4} << 20;
 constexpr std::size_t kLargestBody = std::size_t{1} << 30;
 
@@ -110,7 +110,7 @@ std::optional<Commit> parse_body(std::span<const std::byte> body) {
     if (!reader.number(size) || !reader.bytes(size, name) || !reader.number(sequence)) return {};
     commit.sequences[std::string(reinterpret_cast<const char*>(name.data()), name.size())] = sequence;
   }
-  std::uint32_t anew = 0;  // the last word, which records of older versions have not
+  std::uint32_t anew = 0;  // the last word; records of older versions do not have it
   commit.anew = reader.number(anew) && anew != 0;
   return commit;
 }
@@ -139,7 +139,7 @@ void write_all(int descriptor, std::span<const std::byte> bytes, std::uint64_t o
   }
 }
 
-/// The last complete record, with the sequences of all records up to it.
+/// Returns the last complete record, with the sequences of all records up to it.
 std::optional<Commit> last_commit(std::span<const std::byte> journal) {
   std::optional<Commit> last;
   Sequences sequences;
@@ -160,8 +160,8 @@ std::optional<Commit> last_commit(std::span<const std::byte> journal) {
   return last;
 }
 
-/// A process that a restart believes dead may still be ending in order. fcntl lock: released on exit, not inherited by
-/// fork, ineffective on file systems without locks.
+/// The lock of a journal. It is needed because the previous process may still be ending when a restart considers it
+/// dead. fcntl lock: released on exit, not inherited by fork, ineffective on file systems without locks.
 struct flock whole_file() {
   struct flock lock{};
   lock.l_type = F_WRLCK;
@@ -169,7 +169,7 @@ struct flock whole_file() {
   return lock;
 }
 
-/// The process that has the journal, if another one has.
+/// Returns the other process that has locked the journal, if there is one.
 std::optional<pid_t> user_of(int journal) {
   struct flock lock = whole_file();
   if (::fcntl(journal, F_GETLK, &lock) != 0 || lock.l_type == F_UNLCK) return {};
@@ -183,7 +183,7 @@ void refuse_if_in_use(int journal, const std::string& output) {
   fail(output + " is being merged by process " + std::to_string(*user));
 }
 
-/// An empty file that no other process has, open.
+/// Opens and locks a file, and empties it. Throws EBUSY if another process has locked it.
 int open_locked(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
   if (descriptor < 0) fail(path);
@@ -198,7 +198,7 @@ int open_locked(const std::string& path) {
   return descriptor;
 }
 
-/// Closes a descriptor on every way out.
+/// An open descriptor, closed by the destructor.
 class Open {
  public:
   Open(const std::string& path, int flags) : descriptor_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {}
@@ -213,7 +213,7 @@ class Open {
   int descriptor_;
 };
 
-/// Gives the file with the hidden name the output's. False if there is none.
+/// Renames the file with the hidden name to the output. False if there is none.
 bool take_place_of(const std::string& output) {
   if (std::rename(Journal::hidden(output).c_str(), output.c_str()) == 0) return true;
   if (errno != ENOENT) fail(output);
@@ -245,16 +245,16 @@ std::optional<Sequences> Journal::recover(const std::string& output) {
   refuse_if_in_use(journal.get(), output);
   const auto commit = last_commit(read_all(journal.get(), path));
   if (!commit) return {};
-  if (commit->anew) take_place_of(output);  // or it has it already
+  if (commit->anew) take_place_of(output);  // the file may have been renamed already
   const Open file(output, O_RDWR);
-  // Killed before the new output had its name.
+  // The process was killed before it renamed the new output.
   if (file.get() < 0 && errno == ENOENT) return {};
   if (file.get() < 0) fail(output);
   struct stat status{};
   if (::fstat(file.get(), &status) != 0) fail(output);
   if (static_cast<std::uint64_t>(status.st_size) < commit->end) {
     errno = EINVAL;
-    fail(output + " is shorter than its journal says");
+    fail(output + " is shorter than its journal requires");
   }
   for (const Patch& patch : commit->patches) write_all(file.get(), patch.bytes, patch.offset, output);
   if (::ftruncate(file.get(), static_cast<off_t>(commit->end)) != 0) fail(output);
@@ -279,7 +279,7 @@ void Journal::append(const Commit& commit) {
   }
 }
 
-// Two records: a file that is begun with the hidden name later is not the output.
+// The second record revokes the first: a file that later gets the hidden name must not replace the output.
 void Journal::replace_output(std::uint64_t end) {
   if (durable_) synchronize(hidden(output_), O_RDWR);
   append({end, {}, {}, true});
@@ -304,10 +304,10 @@ void Journal::write_record(const Commit& commit) {
   if (durable_ && ::fdatasync(descriptor_) != 0) fail(path_);
 }
 
-// Under another name first: there is a complete journal at every moment.
+// Writes the journal under another name and renames it, so that there is a complete journal at every moment.
 void Journal::rewrite(const Commit& commit) {
   const std::string fresh = path_ + ".new";
-  const UniqueFd before(std::exchange(descriptor_, open_locked(fresh)));  // locked until there is another
+  const UniqueFd before(std::exchange(descriptor_, open_locked(fresh)));  // keeps its lock until the rename
   bytes_ = 0;
   Commit whole = commit;
   for (const auto& [worker, sequence] : commit.sequences) sequences_[worker] = sequence;

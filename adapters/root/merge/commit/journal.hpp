@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The side file of an output that is being merged: which commits were made, and how to complete the last one.
+// The journal of an output that is being merged. It records the commits, and how to complete the last one.
 //
-// An output changes in two steps. First everything new is written where no older commit looks; then the few bytes that
-// make it the current state (the file's header, the directories' headers) are overwritten. Between them the journal
-// gets one record with those bytes. So a process that is killed leaves either no complete record, and the output is at
-// the commit before; or a complete one, and writing its bytes again completes the commit, however often it is done.
+// A commit changes the output in three steps:
+//   1. All new data is written to places that no earlier commit refers to.
+//   2. One record is appended to the journal. It contains the few bytes that make the new data current: the header of
+//      the file and those of its directories. With the record the commit is made.
+//   3. These bytes are overwritten in place.
+// If the process is killed before the record is complete, the output is at the previous commit. If it is killed later,
+// recovery writes the bytes of the record again, which may be repeated any number of times.
 //
-// An output can also be written anew, into a file of another name: a record then says that this file is the output, and
-// a process that finds it as the last one renames the file if that was not done.
+// An output can also be rewritten as a new file with the hidden name. A record then tells that this file is the output.
+// A process that finds it as the last record renames the file if that was not done yet.
 //
-// The record also says which files of which workers the commit holds: what makes merging exactly once.
+// A record also contains which files of which workers the commit includes. Hence each file is merged exactly once.
 #pragma once
 
 #include <cstddef>
@@ -28,44 +31,44 @@ struct Patch {
   std::vector<std::byte> bytes;
 };
 
-/// The last file that is in the output, per worker.
+/// Per worker: the sequence number of its last file in the output.
 using Sequences = std::map<std::string, std::uint64_t>;
 
 struct Commit {
-  std::uint64_t end = 0;  ///< bytes of the output that belong to it
+  std::uint64_t end = 0;  ///< size of the output at this commit, in bytes
   std::vector<Patch> patches;
-  Sequences sequences;  ///< of the workers that this commit has files of
-  bool anew = false;    ///< the output is the file with the hidden name, if there is one
+  Sequences sequences;  ///< only the workers of which this commit includes files
+  bool anew = false;    ///< the output is the file with the hidden name, if that exists
 };
 
-/// Errors are thrown as std::system_error. One thread. While one exists no other process can recover its output or
-/// begin another journal of it.
+/// The journal of one output. One thread. Throws std::system_error. While one exists, no other process can recover the
+/// output or begin another journal for it (fcntl lock).
 class Journal {
  public:
-  /// Where the journal of an output is.
+  /// Returns the path of an output's journal.
   static std::string path_of(const std::string& output) { return output + ".journal"; }
-  /// The name of an output that is begun, or written anew, before it has its own: as long, in the same directory.
+  /// Returns the name of an output while it is begun or rewritten: of the same length, in the same directory.
   static std::string hidden(std::string output);
 
-  /// Completes the last commit of an output after its process was killed: afterwards the output is a valid ROOT file
-  /// that ends where the commit ends. Empty without a journal, or without one complete record in it. An error if
-  /// another process has the journal.
+  /// Completes the last commit of an output whose process was killed. Afterwards the output is a valid ROOT file that
+  /// ends where the commit ends. Empty if there is no journal, or no complete record in it. Throws if another process
+  /// uses the journal.
   static std::optional<Sequences> recover(const std::string& output);
 
-  /// Whether another process has the journal of this output.
+  /// Returns whether another process uses the journal of this output.
   static bool is_in_use(const std::string& output);
 
-  /// Begins a new journal, which replaces an older one. `sequences` is what the output holds already, at `first`.
+  /// Begins a new journal, which replaces an older one. `first` describes the output as it is, with its sequences.
   Journal(const std::string& output, const Commit& first, bool durable);
   Journal(const Journal&) = delete;
   Journal& operator=(const Journal&) = delete;
   ~Journal();
 
-  /// The commit is made as soon as this returns, though its patches are not in the output yet.
+  /// Records a commit. The commit is made when this returns, although its patches are not in the output yet.
   void append(const Commit& commit);
-  /// Puts the file with the hidden name, of which `end` bytes are all, in the output's place.
+  /// Replaces the output by the file with the hidden name, which has `end` bytes.
   void replace_output(std::uint64_t end);
-  /// The output is complete: nothing is left to recover.
+  /// Removes the journal of a complete output.
   void remove();
 
  private:

@@ -60,7 +60,7 @@ TEST_F(JournalTest, TheLastCommitIsCompletedAndWhatFollowsItIsCutOff) {
   EXPECT_EQ(read(output_), "01ab456c89");
 }
 
-// Killed while the record was being written: the commit before is the last.
+// The process was killed while it wrote the record: the previous commit is the last one.
 TEST_F(JournalTest, AnIncompleteRecordNeverHappened) {
   write(output_, "0123456789");
   Journal journal(output_, {8, {}, {{"one", 1}}}, false);
@@ -78,16 +78,16 @@ TEST_F(JournalTest, AnIncompleteRecordNeverHappened) {
 TEST_F(JournalTest, AnOutputThatWasWrittenAnewHasItsNameAsSoonAsTheJournalSaysSo) {
   write(output_, "old and with holes");
   Journal journal(output_, {18, {}, {{"one", 1}}}, false);
-  // Killed before its record: the file is nothing.
+  // Killed before the record was written: the hidden file is ignored.
   write(Journal::hidden(output_), "new");
   EXPECT_THAT(Journal::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
   EXPECT_EQ(read(output_), "old and with holes");
-  // Killed behind its record.
+  // Killed after the record was written.
   journal.append({3, {}, {}, true});
   EXPECT_THAT(Journal::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
   EXPECT_EQ(read(output_), "new");
   EXPECT_FALSE(std::filesystem::exists(Journal::hidden(output_)));
-  // Killed when it had the name.
+  // Killed after the file was renamed.
   EXPECT_THAT(Journal::recover(output_), Optional(UnorderedElementsAre(Pair("one", 1))));
   EXPECT_EQ(read(output_), "new");
 }

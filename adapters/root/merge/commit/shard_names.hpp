@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The files of an output that several threads write, and what each restart makes of them.
+// The files of an output that several threads write, and how a restart uses them.
 //
-//   OUT                shard 0, which the others are appended to in the end
-//   OUT.shard-1.root   the others, from 1 on: each a ROOT file as OUT is, which ends with its last batch
-//   *.journal           beside each of them: which files of which workers it holds (journal.hpp)
+//   OUT                shard 0, to which the others are appended in the end
+//   OUT.shard-1.root   the others, from 1 on: each is a ROOT file like OUT, and ends with its last batch
+//   *.journal           beside each of them: which files of which workers it contains (journal.hpp)
 //
-// A worker's files are all in one shard, in their order. Which one that is say the journals, not the number of shards:
-// a worker that is in none of them may go to any. So a restart with any other number goes on, too; shards beyond it
-// stay those of their workers.
+// All files of a worker are in one shard, in order. The journals determine which shard that is; a worker that is in no
+// journal may use any. Hence a restart may use a different number of shards. Existing shards beyond that number keep
+// their workers.
 //
-// The end begins with a note in OUT's journal, kEnding: no worker will hand over any more. Then each shard is
-// appended to OUT with one commit, which says of its workers what its journal said, and is removed after that. At last
-// OUT is completed; without shards the note comes with that. A run that finds the note goes on with what is left. A
-// shard that OUT knows the workers' files of is in OUT already, and only to be removed; else nothing of it is.
+// The end of a run:
+//   1. OUT's journal gets a note, kEnding: no worker will hand over another file.
+//   2. Each shard is appended to OUT with one commit, which takes over the shard's sequences. Then it is removed.
+//   3. OUT is completed. Without shards, step 1 is part of this.
+// A run that finds the note continues with the remaining steps. If OUT's journal already has the files of a shard's
+// workers, that shard was appended and only has to be removed; else no part of it is in OUT.
 #pragma once
 
 #include <cstdint>
@@ -25,22 +27,22 @@ namespace wherry::merge {
 
 constexpr unsigned kMostShards = 64;
 
-/// In an output's journal, beside the workers.
+/// The name of the note in an output's journal, in the place of a worker's name.
 constexpr const char* kEnding = "\x01joining";
-// Its number says whether all workers had finished then.
+// Its sequence number: whether all workers had finished.
 constexpr std::uint64_t kEndingWhole = 1;
 constexpr std::uint64_t kEndingIncomplete = 2;
 
-/// 0 is the output itself.
+/// Returns the path of a shard; 0 is the output itself.
 std::string shard_path(const std::string& output, unsigned shard);
 
-/// The output that a file of this name is a shard of, if it is one's.
+/// Returns the output to which a shard of this name belongs; empty if it is not the name of a shard.
 std::optional<std::string> output_of_shard(const std::string& path);
 
-/// The outputs in a directory of which a journal is there, their own or a shard's: they are not complete.
+/// Returns the incomplete outputs in a directory: those with a journal, a shard, or a shard's journal.
 std::set<std::string> unfinished_outputs(const std::string& directory);
 
-/// The shards from 1 on of which a file or a journal is there; rising.
+/// Returns the numbers, from 1 on and increasing, of the shards of which a file or a journal exists.
 std::vector<unsigned> shards_beside(const std::string& output);
 
 }  // namespace wherry::merge

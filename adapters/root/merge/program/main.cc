@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// wherry-merge: receives ROOT files from any number of workers and writes one.
+// wherry-merge: receives ROOT files from any number of workers and merges them into one.
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -30,11 +30,12 @@ using wherry::merge::ProgramOptions;
 using wherry::merge::State;
 
 constexpr const char* kName = "wherry-merge";
-// What the transport can serve.
+// Limits of --max-file in bytes: those of WindowServer (a unit, 1 TiB).
 constexpr std::size_t kLeastMaxFile = std::size_t{2} << 20;
 constexpr std::size_t kMostMaxFile = std::size_t{1} << 40;
 
-/// Empty, or why nothing can be written there. Workers should not compute for hours before that is found out.
+/// Returns why the output's directory is not writable; empty if it is. Checked at the start, because workers may
+/// compute for hours before they write.
 std::string check_place(const std::string& output) {
   namespace fs = std::filesystem;
   const fs::path place = fs::is_directory(output) ? fs::path(output) : fs::absolute(output).parent_path();
@@ -47,52 +48,55 @@ void add_options(CLI::App& app, ProgramOptions& options, std::string& compressio
   app.add_option("listen", options.listen, "Where workers connect: wherry://NODE:PORT, * for this node or a free port")
       ->required();
   app.add_option("-o,--output", options.output,
-                 "The file to write; or a directory, in which each name that workers use is a file")
+                 "The file to write, or a directory that gets one file for each name that workers use")
       ->required()
       ->check(check_place);
   app.add_flag("-f,--force", options.force, "Replace an output that exists");
-  app.add_option("--workers", options.workers, "End when so many workers have come and gone (default: when all have)");
-  app.add_option("--batch", options.batch,
-                 "Files that become part of the output together, at most; beyond 32 MiB of them none is added")
+  app.add_option("--workers", options.workers,
+                 "End after this many workers have come and gone (default: when all that came have gone)");
+  app.add_option("--batch", options.batch, "Maximum number of files per batch; a batch of 32 MiB gets no more files")
       ->capture_default_str()
       ->check(CLI::Range(1, 4096));
-  app.add_option("--batch-time", batch_time, "Milliseconds that a file waits for others of its batch, at most")
+  app.add_option("--batch-time", batch_time, "Maximum time in milliseconds that a file waits for others of its batch")
       ->capture_default_str();
-  app.add_option("--pool", options.pool, "Memory for files of all workers (as 256MiB)")
+  app.add_option("--pool", options.pool, "Memory for the files of all workers, such as 256MiB")
       ->transform(CLI::AsSizeValue(false))
       ->default_str("512MiB");
-  app.add_option("--max-file", options.max_file, "The largest file that a worker may write (as 1GiB)")
+  app.add_option("--max-file", options.max_file, "The largest file that a worker may write, such as 1GiB")
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(kLeastMaxFile, kMostMaxFile))
       ->default_str("1GiB");
   app.add_option("--compression", compression,
-                 "auto: baskets stay as they are, the rest is as in the first file; or ROOT's number, as 505, for all")
+                 "auto: baskets are copied as they are, the rest is as in the first file; or a ROOT setting such as "
+                 "505, for everything")
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "Threads that read the files of a batch; one more writes each output")
+  app.add_option("--threads", options.threads,
+                 "Threads that read the files of a batch; one more thread writes each output")
       ->capture_default_str()
       ->check(CLI::Range(1, 64));
   app.add_option("--file-time", options.file_time,
-                 "Seconds that reading or merging one file may take, at most; its worker is dropped then")
+                 "Maximum time in seconds for reading or merging one file; after that its worker is dropped")
       ->capture_default_str()
       ->check(CLI::Range(1, 1000000));
   app.add_option("--shards", options.shards,
-                 "Threads that write an output: all but the first into files beside it, which are appended to it in\n"
-                 "the end. Each reads with --threads of its own")
+                 "Threads that write an output. All but the first write files beside it, which are appended to it in\n"
+                 "the end. Each has its own --threads for reading")
       ->capture_default_str()
       ->check(CLI::Range(1U, wherry::merge::kMostShards));
-  app.add_flag("--durable", options.durable, "Let every batch survive a power failure, too");
+  app.add_flag("--durable", options.durable, "Make every batch survive a power failure, too");
   app.add_flag("--compact", options.compact,
-               "Write the output anew after each batch that leaves holes of more than 4 % in it, not only at the end");
-  app.add_option("--json", options.json, "Write the summary as JSON to this file, - for standard output");
-  app.add_flag("-q,--quiet", options.quiet, "No progress, and no summary unless something went wrong");
+               "Rewrite the output after each batch that leaves more than 4 % of it unused, not only at the end");
+  app.add_option("--json", options.json, "Write the summary as JSON to this file; - is standard output");
+  app.add_flag("-q,--quiet", options.quiet, "Print no progress, and no summary unless the output is not whole");
   app.footer(
-      "SIGINT and SIGTERM merge what has been handed over, and end. Killed otherwise, the output is as after the last\n"
-      "batch, and the same command goes on from there.\n"
-      "Exit status: 0 if all was merged; 1 if an output could not be written; 2 if the command line is wrong; 3 if "
-      "the\n"
-      "output is not whole: no worker came, or fewer than --workers says, one had not finished, a file was\n"
-      "refused, or objects could not be added up, as histograms of other axes.\n"
-      "What is missing is named. An output of which nothing came is not begun: what --force was to replace stays.");
+      "After SIGINT or SIGTERM the program merges all files that were handed over, and ends. If it is killed "
+      "otherwise,\n"
+      "the output ends with the last batch; run the same command again to continue.\n"
+      "Exit status: 0 if everything was merged; 1 if an output could not be written; 2 if the command line is wrong;\n"
+      "3 if the output is not whole: no worker came, or fewer than --workers; a worker had not finished; a file was\n"
+      "refused; or objects could not be added up, such as histograms with different axes.\n"
+      "The program reports what is missing. It does not begin an output for which no file came: with --force, the\n"
+      "existing file is kept then.");
 }
 
 void check(ProgramOptions& options) {
@@ -101,7 +105,8 @@ void check(ProgramOptions& options) {
   if (!objection.empty()) throw CLI::ValidationError(objection);
 }
 
-// Every worker takes several descriptors; the soft limit is made for programs that use select.
+// Raises the soft limit: every worker needs four descriptors. The soft limit is low only for programs that use
+// select().
 void raise_descriptor_limit() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -138,7 +143,7 @@ int main(int argc, char** argv) {
   app.callback([&] {
     options.batch_time = std::chrono::milliseconds(batch_time);
     if (compression != "auto" && !CLI::detail::lexical_cast(compression, options.compression)) {
-      throw CLI::ValidationError("--compression: auto or a number");
+      throw CLI::ValidationError("--compression must be auto or a number such as 505");
     }
     check(options);
   });

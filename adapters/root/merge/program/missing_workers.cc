@@ -33,7 +33,7 @@ std::size_t MissingWorkers::give_up() {
   std::size_t count = 0;
   std::erase_if(missing_, [&](const Missing& missing) {
     const std::string_view name = name_of(missing.worker);
-    if (!state_.missing.contains(name)) return true;  // it has come back
+    if (!state_.missing.contains(name)) return true;  // the worker has come back
     if (!is_hopeless(missing)) return false;
     state_.missing.erase(name);
     state_.lose(missing.worker);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Workers that were connected to a merging process that died, seen by the one after it.
+// Tracks the workers that were connected to a merging process that died. Used by its successor.
 #pragma once
 
 #include <chrono>
@@ -12,18 +12,18 @@
 
 namespace wherry::merge {
 
-/// A worker looks for another server when it writes next, and may compute for an hour before: it is waited for as long
-/// as its process lives. A process that cannot be seen from here is given up after kUnseenTimeout, and no longer counts
-/// as lost if it comes after all.
+/// A worker that may reconnect is waited for as long as its process lives: it looks for another server only when it
+/// writes next, and may compute for an hour before. A worker whose process is not visible here is given up after
+/// kUnseenTimeout. If it connects later, it no longer counts as lost.
 class MissingWorkers {
  public:
   static constexpr std::chrono::seconds kUnseenTimeout{20};
 
   explicit MissingWorkers(State& state);
 
-  /// Counts workers that will not come any more as lost. Returns how many these are.
+  /// Counts workers that cannot come back as lost. Returns their number.
   std::size_t give_up();
-  /// Workers that have not come back, as far as `give_up` has seen.
+  /// Returns how many workers had not come back at the last call of `give_up`.
   [[nodiscard]] std::size_t size() const { return missing_.size(); }
   [[nodiscard]] std::set<pid_t> processes() const;
   [[nodiscard]] bool is_late() const { return Clock::now() >= begin_ + kUnseenTimeout; }
@@ -34,7 +34,7 @@ class MissingWorkers {
   struct Missing {
     WorkerEntry worker;
     bool dead = false;
-    UniqueFd process{};  ///< readable when it has ended
+    UniqueFd process{};  ///< a pidfd, readable when the process has ended
   };
   [[nodiscard]] bool is_hopeless(const Missing& missing) const;
 

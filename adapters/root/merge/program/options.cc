@@ -13,10 +13,10 @@ std::string objection_to(const ProgramOptions& options, const std::string& outpu
   if (!options.force && fs::exists(output) && !fs::exists(Journal::path_of(output))) {
     return output + " exists; --force replaces it";
   }
-  // A shard without its journal may hold what is nowhere else.
+  // A shard without a journal may contain data that exists nowhere else.
   for (const unsigned shard : shards_beside(output)) {
     const std::string path = shard_path(output, shard);
-    if (!fs::exists(Journal::path_of(path))) return path + " exists, without its journal: move it away";
+    if (!fs::exists(Journal::path_of(path))) return path + " exists without its journal; move it away";
   }
   return {};
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// The options of wherry-merge.
 #pragma once
 
 #include <chrono>
@@ -10,7 +11,7 @@ namespace wherry::merge {
 struct ProgramOptions {
   std::string listen;
   std::string output;
-  bool by_name = false;  ///< output is a directory, in which each name that workers use is a file
+  bool by_name = false;  ///< output is a directory, with one file for each name that workers use
   bool force = false;
   std::size_t batch = 256;
   std::chrono::milliseconds batch_time{50};
@@ -18,17 +19,17 @@ struct ProgramOptions {
   std::size_t max_file = std::size_t{1} << 30;
   int compression = -1;
   unsigned threads = 1;
-  std::size_t file_time = 300;  ///< seconds; longer takes only a file over which ROOT goes round for ever
+  std::size_t file_time = 300;  ///< seconds; only a file that sends ROOT into an endless loop takes longer
   unsigned shards = 1;          ///< threads that write an output
   bool durable = false;
   bool compact = false;
-  std::size_t workers = 0;  ///< end when so many have come and gone; 0: when all have that came
+  std::size_t workers = 0;  ///< end when this many workers have come and gone; 0: when all that came have gone
   std::string json;
   bool quiet = false;
 };
 
-/// Empty if there is nothing yet, or an output to be gone on with, or leave to replace what is there; else what is in
-/// the way.
+/// Returns why the output cannot be begun or continued; empty if it can. A file that exists may be replaced only if it
+/// has a journal, or with --force.
 std::string objection_to(const ProgramOptions& options, const std::string& output);
 
 }  // namespace wherry::merge

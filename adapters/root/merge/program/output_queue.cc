@@ -16,11 +16,13 @@
 namespace wherry::merge {
 
 namespace {
-// After a death. Every worker with ?reconnect has handed over again by then what it had when the child died.
+// Files that are tried one by one after a crash. By then every worker with ?reconnect has handed over again the files
+// that it had handed over when the child died.
 constexpr std::uint64_t kCarefulFiles = 1000;
-// Bytes of a batch: a commit costs little beside so many, and memory is not free for workers before it.
+// A batch of this many bytes gets no more files. The cost of a commit is small compared with it, and the memory of its
+// files becomes free for workers only after the commit.
 constexpr std::size_t kLargeBatch = std::size_t{32} << 20;
-// Lines that are remembered, and said once each.
+// Warnings that are remembered, in order to print each only once.
 constexpr std::size_t kMostWarnings = 1000;
 
 }  // namespace
@@ -102,8 +104,8 @@ bool OutputQueue::join(const std::string& other) {
   return good_;
 }
 
-// A journal is beside every output that has been begun. One that has not is what was there before, or nothing; it stays
-// so, unless all workers came and had nothing to write.
+// Every output that was begun has a journal. One that was not begun is left as it is: an older file, or none.
+// Exception: if the job is whole but no worker had anything to write, a single output is written, without content.
 bool OutputQueue::close() {
   const bool begun = std::filesystem::exists(Journal::path_of(path_));
   if (good_ && !begun && (options_.by_name || !is_whole(options_, state_))) {
@@ -122,9 +124,9 @@ void OutputQueue::run() {
   }
 }
 
-// A batch is as many files as there are workers: a worker that has posted one has memory for the next, and goes on;
-// waiting for more would make workers wait for each other. Nor does a batch wait longer than the last one took to
-// merge: a worker that computes, or has posted its last file, delays none of the others.
+// Waits for as many files as there are workers. A worker that has posted one has memory for the next and continues;
+// waiting for more files would make workers wait for each other. The wait is also limited by the time that the last
+// batch took to merge, so that a worker which computes, or has posted its last file, does not delay the others.
 std::vector<root::PostedFile> OutputQueue::gather() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return closing_ || !queue_.empty(); });
@@ -168,7 +170,7 @@ bool OutputQueue::merge(std::vector<root::PostedFile>& batch) {
   return good;
 }
 
-// Workers that have no file waiting here. All of theirs are in the output: a worker finishes when all are done.
+// Reports finished workers to the merger. None of their files is queued: a worker finishes when all of them are done.
 void OutputQueue::finish_forgotten() {
   std::vector<std::string> workers;
   {
@@ -183,7 +185,7 @@ void OutputQueue::note_not_added() {
   for (const std::string& path : merger_->NotAdded()) state_.not_added.insert(path_ + ":" + path);
 }
 
-// ROOT says the same of each worker's files.
+// Prints each warning once: ROOT repeats it for the files of each worker.
 void OutputQueue::tell_warnings() {
   note_not_added();
   std::istringstream lines(merger_->Warning());

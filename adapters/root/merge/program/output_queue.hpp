@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One output, or shard of one, and the thread that merges into it: while a batch is merged, the next gathers.
+// One output, or one shard of it, with the thread that merges into it. While a batch is merged, the next one gathers.
 #pragma once
 
 #include <atomic>
@@ -21,17 +21,20 @@
 
 namespace wherry::merge {
 
+/// Returns the worker's id in hexadecimal.
 std::string name_of(const root::WorkerId& worker);
 
-/// For what is done with ROOT. A trial forks: a lock of ROOT's that another thread holds would never be released there.
+/// Locks ROOT for one output if state.careful is set, because trials fork: in the forked process, a lock of ROOT's that
+/// another thread holds would never be released. Else returns no lock.
 std::unique_lock<std::mutex> alone_if_careful(const State& state);
 
-/// For the lists of names in a State: outputs write them from their threads.
+/// Guards the name lists of a State, which the threads of all outputs write.
 std::mutex& name_lists();
 
 class OutputQueue {
  public:
-  /// message: prints a line; from any thread. shapes: null, or what it shares with outputs that are joined with it.
+  /// @param message  prints a line; called by any thread
+  /// @param shapes   null, or shared with the outputs that are joined with this one
   OutputQueue(const std::string& path, const ProgramOptions& options, State& state,
               std::function<void(const std::string&)> message, std::shared_ptr<Shapes> shapes);
   OutputQueue(const OutputQueue&) = delete;
@@ -39,16 +42,16 @@ class OutputQueue {
   ~OutputQueue();
 
   void push(root::PostedFile file);
-  /// Nothing more comes from this worker.
+  /// Tells that no more files come from this worker.
   void forget(const root::WorkerId& worker);
-  /// How many workers there are: a batch does not wait for more files than they can have posted.
+  /// Sets the number of workers. A batch does not wait for more files than there are workers.
   void set_workers(std::size_t workers) { workers_ = workers; }
-  /// Merges what is queued, and ends the thread. The output is not complete yet. False if it could not be written.
+  /// Merges the queued files and ends the thread. Does not complete the output. False if it could not be written.
   bool finish();
-  // When it has finished, and with the same result:
-  /// Appends another output, which is open nowhere, and removes it.
+  // The following are called after finish(). False if the output could not be written, now or before.
+  /// Appends another output, which must not be open anywhere, and removes it.
   bool join(const std::string& other);
-  /// Completes the output. One that nothing was merged into is left as it is, unless that is all there was to merge.
+  /// Completes the output. An output that was never begun is left as it is, except a single output of a whole job.
   bool close();
 
  private:
@@ -73,7 +76,7 @@ class OutputQueue {
   std::vector<std::string> forgotten_;
   bool closing_ = false;
   std::chrono::nanoseconds last_merge_{0};
-  std::uint64_t careful_;  // so many files come one at a time, each tried before
+  std::uint64_t careful_;  // this many further files are merged one at a time, each after a trial
   std::set<std::string> warned_;
   bool good_ = true;
   std::thread thread_;

@@ -26,7 +26,7 @@ namespace wherry::merge {
 namespace {
 
 constexpr int kIncomplete = 3;
-/// Lines of workers that are printed. The JSON summary has all.
+/// Workers that are printed. The JSON summary has all of them.
 constexpr std::size_t kMostLines = 20;
 
 struct Missing {
@@ -34,7 +34,7 @@ struct Missing {
   std::string_view how;
 };
 
-/// Workers that came and did not finish.
+/// Returns the workers that came and did not finish.
 std::vector<Missing> unfinished(const State& state) {
   std::vector<Missing> all;
   const auto add = [&](const WorkerSet& workers, std::string_view how) {
@@ -46,7 +46,8 @@ std::vector<Missing> unfinished(const State& state) {
   return all;
 }
 
-/// Workers that --workers promised and that were never connected. An end that is gone on with has seen none of them.
+/// Returns how many of the workers that --workers expects have never connected. 0 for a run that only completes an
+/// interrupted end, which sees no workers.
 std::uint64_t never_came(const ProgramOptions& options, const State& state) {
   if (state.end_resumed && state.workers() == 0) return 0;
   return options.workers - std::min<std::uint64_t>(options.workers, state.workers());
@@ -61,7 +62,7 @@ double cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-/// Outputs of this run of which the journal is still there.
+/// Returns the outputs of this run that still have a journal.
 std::vector<std::string> incomplete(const State& state) {
   std::vector<std::string> all;
   state.outputs.each([&](std::string_view output) {
@@ -106,7 +107,7 @@ nlohmann::json summary_of(const ProgramOptions& options, const State& state, int
 }
 
 void write_json(const ProgramOptions& options, const State& state, int status, double seconds) {
-  // A path of other bytes than UTF-8 has a path's right to be there.
+  // A path may contain bytes that are not UTF-8: they are replaced.
   constexpr auto kReplaced = nlohmann::json::error_handler_t::replace;
   const std::string text = summary_of(options, state, status, seconds).dump(2, ' ', false, kReplaced) + "\n";
   if (options.json == "-") {
@@ -139,7 +140,7 @@ void say_of(const std::string& output, const std::string& what) {
 
 void print_incomplete(const State& state) {
   for (const std::string& output : incomplete(state)) {
-    say_of(output, "it was not completed; the same command goes on with it");
+    say_of(output, "it was not completed; run the same command again to continue");
   }
 }
 
@@ -161,9 +162,9 @@ void print_missing(const ProgramOptions& options, const State& state) {
     state.refused_of.each([](std::string_view output) { say_of(std::string(output), "a file of it was refused"); });
   }
   state.not_added.each([&](std::string_view name) {
-    say(printable(name) + " could not be added up, as histograms of other axes; it has part of them only");
+    say(printable(name) + " could not be added up (histograms with different axes, for example); it is incomplete");
   });
-  if (state.not_added.is_cut()) say("and more objects could not be added up than can be named");
+  if (state.not_added.is_cut()) say("more objects could not be added up than are listed here");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The result of a job: whether it is whole, and if not, what is missing.
+// Reports the result of a job: whether it is whole, and if not, what is missing.
 #pragma once
 
 #include "adapters/root/merge/program/options.hpp"
@@ -7,13 +7,13 @@
 
 namespace wherry::merge {
 
-/// Whether at least one worker came, as many as --workers says, and all of them finished with nothing refused, and
-/// everything that is added up could be.
+/// Returns whether the job is whole: at least one worker came, and as many as --workers requires; all of them finished;
+/// no file was refused; and all objects could be added up.
 bool is_whole(const ProgramOptions& options, const State& state);
 
-/// Prints the summary, writes the JSON file, and names on standard error what is missing. Returns the exit status:
-/// `status` if that is not 0, else 3 for a job that is not whole. Throws std::system_error if the file cannot be
-/// written.
+/// Prints the summary, writes the JSON file, and reports on standard error what is missing. Returns the exit status:
+/// `status` if it is not 0; else 3 if the job is not whole, 0 if it is. Throws std::system_error if the JSON file
+/// cannot be written.
 int report(const ProgramOptions& options, const State& state, int status, double seconds);
 
 }  // namespace wherry::merge

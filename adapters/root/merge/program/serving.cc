@@ -46,13 +46,14 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 using root::Event;
 
-// How long the sockets of a process that died may outlive it.
+// How long to retry while the sockets of a dead process still occupy the address.
 constexpr auto kAddressTimeout = 20s;
-// With what is added to it for shards and the journal, a file system's longest.
+// Bytes of an output's name. With the suffixes of shards and journals it does not exceed the limit of file systems.
 constexpr std::size_t kLongestName = 220;
 
-// An array of a file may say that it has two thousand million elements: then reading it fails, and not the machine.
-// Files in windows do not count. Each shard has its own trees in memory, and the stacks of its threads.
+// Limits the memory of this process: an array in a damaged file may claim two billion elements. Then reading it fails
+// instead of exhausting the machine. Memory of windows does not count. Each shard needs memory for its trees and for
+// the stacks of its threads.
 void limit_memory(unsigned shards) {
   constexpr rlim_t kOfShard = rlim_t{256} << 20;
   const rlim_t most = (rlim_t{4} << 30) + (shards - 1) * kOfShard;
@@ -62,14 +63,15 @@ void limit_memory(unsigned shards) {
   ::setrlimit(RLIMIT_DATA, &limit);
 }
 
-// ROOT's own handlers print the stack with a debugger, for seconds; the supervisor wants a plain death.
+// Resets the signal handlers: those of ROOT print the stack with a debugger, which takes seconds. The supervisor needs
+// the process to die at once.
 void set_up_root(unsigned shards, State& state) {
   limit_memory(shards);
   ROOT::EnableThreadSafety();
   gROOT->SetBatch();
   gSystem->ResetSignals();
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) std::signal(signal, SIG_DFL);
-  // `ulimit -f` is an error of the output, like a full disk.
+  // Exceeding `ulimit -f` is then an error of the output, like a full disk.
   std::signal(SIGXFSZ, SIG_IGN);
   stop_on_signals(state);
 }
@@ -83,7 +85,7 @@ class Serving {
         server_(listen(options, state)),
         drawn_(!options.quiet && ::isatty(STDERR_FILENO) == 1) {
     server_->local().to_string().copy(state.address.data(), state.address.size() - 1);
-    // An output that cannot be written is known before a worker sends.
+    // Outputs are opened first, so that one that cannot be written is reported before a worker sends.
     if (options_.by_name) {
       go_on_with_unfinished();
     } else if (!is_complete(options_.output)) {
@@ -91,7 +93,7 @@ class Serving {
     }
     note_if_ended();
     if (options_.quiet) return;
-    message(state_.end_resumed ? "all workers were done when this was interrupted: completing what is left"
+    message(state_.end_resumed ? "an earlier run was interrupted after its workers were done: completing its output"
                                : "listening on " + server_->local().to_string());
   }
 
@@ -114,7 +116,7 @@ class Serving {
   }
 
  private:
-  // Where the process before this one listened. Its sockets may outlive it for a moment.
+  // Listens. After a restart, uses the address of the previous process, whose sockets may outlive it for a moment.
   static std::unique_ptr<root::WindowServer> listen(const ProgramOptions& options, const State& state) {
     if (state.address[0] == 0) return std::make_unique<root::WindowServer>(options.listen, server_options(options));
     for (const auto end = Clock::now() + kAddressTimeout;;) {
@@ -137,7 +139,8 @@ class Serving {
     return server;
   }
 
-  // A worker that reads back would find the first shard's files only.
+  // Whether outputs have shards. Then workers are not told where the output is: they would find only the files of
+  // shard 0.
   static bool is_sharded(const ProgramOptions& options) {
     if (options.shards > 1) return true;
     if (!options.by_name) return !shards_beside(options.output).empty();
@@ -146,7 +149,7 @@ class Serving {
                        [](const auto& entry) { return output_of_shard(entry.path().string()).has_value(); });
   }
 
-  // Completing it is all that is left of a run that was interrupted at its end.
+  // Finds out whether an earlier run was interrupted at its end. Then this run only completes the output.
   void note_if_ended() {
     for (const auto& [path, output] : outputs_) {
       if (!output->ended()) continue;
@@ -161,7 +164,7 @@ class Serving {
     return over > 0 && connected_.empty() && missing_.size() == 0;
   }
 
-  // A worker does not keep what it has handed over.
+  // Receives everything that workers have sent before the signal: a worker does not keep the files that it handed over.
   void take_what_was_said() {
     for (std::size_t left = server_->settle(); left > 0; --left) {
       if (auto event = server_->next(0ms)) take(*event);
@@ -215,7 +218,7 @@ class Serving {
     }
   }
 
-  // Where the files of a worker go, should it be lost.
+  // Remembers the output of a worker's files, for the report if the worker is lost.
   void note_output_of(const root::Worker& worker, const std::string& path) {
     auto entry = state_.connected.erase(name_of(worker.id));
     if (!entry) return;
@@ -263,7 +266,8 @@ class Serving {
     for (auto& [path, output] : outputs_) output->set_workers(connected_.size());
   }
 
-  // A name from a worker is one file in the directory, never a way out of it.
+  // Maps a worker's name to a file in the directory. Only the last component of the name is used, so that it cannot
+  // refer to a file elsewhere.
   std::string path_for(const std::string& name) const {
     if (!options_.by_name) return options_.output;
     std::string file = std::filesystem::path(name).filename().string();
@@ -271,20 +275,20 @@ class Serving {
     return (std::filesystem::path(options_.output) / file).string();
   }
 
-  // Empty, or why no file of this name can be begun.
+  // Returns why a file of this name cannot be begun; empty if it can.
   [[nodiscard]] std::string objection(const std::string& path) const {
     const std::string name = std::filesystem::path(path).filename().string();
-    if (name.size() > kLongestName) return "its name is too long for a file's";
+    if (name.size() > kLongestName) return "its name is longer than " + std::to_string(kLongestName) + " bytes";
     for (const std::string_view own : {".journal", ".journal.new", "~"}) {
-      if (name.ends_with(own)) return "names that end with " + std::string(own) + " are those of other files here";
+      if (name.ends_with(own)) return "names that end with " + std::string(own) + " are reserved";
     }
-    if (output_of_shard(name)) return "it is called as a part of another file here would be";
+    if (output_of_shard(name)) return "its name is reserved for a shard of another output";
     if (std::filesystem::is_directory(path)) return path + " is a directory";
     if (is_complete(path)) return path + " is complete";
     return objection_to(options_, path);
   }
 
-  // By a process before this one, which died behind that: --force is not meant for what it wrote.
+  // Whether a previous process, which died later, has completed this output. --force must not replace it.
   [[nodiscard]] bool is_complete(const std::string& path) const {
     return state_.closing && std::filesystem::exists(path) && !std::filesystem::exists(Journal::path_of(path));
   }
@@ -300,7 +304,8 @@ class Serving {
     return *output;
   }
 
-  // What this command, or a merging process before this one, has begun: perhaps no worker posts under its name again.
+  // Opens the outputs that an earlier run or process has begun, because perhaps no worker posts under their names
+  // again.
   void go_on_with_unfinished() {
     for (const std::string& path : unfinished_outputs(options_.output)) {
       const std::string reason = why_not_to_go_on_with(path);
@@ -312,12 +317,13 @@ class Serving {
     }
   }
 
-  // A file that is only called as a journal would be belongs to another program, and so does what it is beside.
+  // Returns why an unfinished output must not be continued; empty if it may. A file that only has the name of a journal
+  // belongs to another program, and so does the file beside it.
   [[nodiscard]] std::string why_not_to_go_on_with(const std::string& path) const {
     if (Journal::is_in_use(path)) return "another process is merging it";
     try {
       const bool begun = Journal::recover(path).has_value() || !shards_beside(path).empty();
-      return begun ? objection(path) : Journal::path_of(path) + " names no files that were merged";
+      return begun ? objection(path) : Journal::path_of(path) + " contains no merged files";
     } catch (const std::exception& problem) {
       return problem.what();
     }
@@ -341,11 +347,11 @@ class Serving {
 
   const ProgramOptions& options_;
   State& state_;
-  MissingWorkers missing_;  // sees deaths while the address is not free yet
+  MissingWorkers missing_;  // before server_: it observes the processes while listen() waits for the address
   std::unique_ptr<root::WindowServer> server_;
   bool told_of_missing_ = false;
   bool drawn_;
-  std::mutex mutex_;  // of standard error
+  std::mutex mutex_;  // guards standard error
   std::set<std::uint64_t> connected_;
   std::map<std::string, std::unique_ptr<ShardedOutput>> outputs_;
   Clock::time_point begin_ = Clock::now();

@@ -34,7 +34,7 @@ ShardedOutput::ShardedOutput(const std::string& path, const ProgramOptions& opti
     return;
   }
   queue(0);
-  // All of them know what there is before the first file comes.
+  // Opened before the first file comes, so that the shapes of all shards are known.
   if (!ended_) {
     for (const unsigned shard : others) queue(shard);
   }
@@ -59,7 +59,8 @@ OutputQueue& ShardedOutput::queue(unsigned shard) {
   return *queue;
 }
 
-// In turn: their number differs by one at most, unless those that are gone were of one shard.
+// Assigns new workers to the shards in turn. So the numbers of workers differ by at most one, unless those that have
+// left were all of one shard.
 OutputQueue& ShardedOutput::home_of(const root::WorkerId& worker) {
   const auto [home, fresh] = homes_.try_emplace(name_of(worker), next_home_);
   if (fresh) next_home_ = (next_home_ + 1) % options_.shards;
@@ -85,7 +86,7 @@ void ShardedOutput::forget(const root::WorkerId& worker) {
 bool ShardedOutput::close() {
   bool good = !queues_.empty();
   for (auto& [shard, queue] : queues_) good = queue->finish() && good;
-  // Joining opens their files.
+  // Closes the other shards, because joining opens their files.
   queues_.erase(queues_.upper_bound(0), queues_.end());
   for (const unsigned shard : shards_beside(path_)) good = good && join(shard);
   good = good && queue(0).close();
@@ -113,8 +114,8 @@ void ShardedOutput::tell_what_stays() {
   for (const unsigned shard : shards_beside(path_)) list += (list.empty() ? "" : ", ") + shard_path(path_, shard);
   if (list.empty()) return;
   message_(
-      fmt::format("{} is not complete: what it has not is in {}, which can be read, too. When the cause is mended,"
-                  " the same command goes on with all of them",
+      fmt::format("{} is not complete: the rest is in {}, which can be read, too. Remove the cause and run the same"
+                  " command again to continue with all of them",
                   path_, list));
 }
 

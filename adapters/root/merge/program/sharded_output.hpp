@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One output, written by one thread or by several: shard 0 is the output itself, the others are appended to it in the
-// end (shard_names.hpp). Each worker's files go to one shard.
+// One output, written by one or several threads. Shard 0 is the output itself; the others are appended to it in the end
+// (shard_names.hpp). All files of a worker go to the same shard.
 #pragma once
 
 #include <cstddef>
@@ -18,21 +18,21 @@ namespace wherry::merge {
 
 class ShardedOutput {
  public:
-  /// Goes on with the shards that are there. An output that cannot be begun is a message, and state.failed.
-  /// message: prints a line; from any thread.
+  /// Continues the shards that exist. If the output cannot be begun, prints the reason and sets state.failed.
+  /// @param message  prints a line; called by any thread
   ShardedOutput(const std::string& path, const ProgramOptions& options, State& state,
                 std::function<void(const std::string&)> message);
 
-  /// Whether it is one that was interrupted when its workers were done: there is only `close` left to do.
+  /// Returns whether an earlier run had begun to complete the output. Then only `close` may be called.
   [[nodiscard]] bool ended() const { return ended_; }
-  /// Whether all of them had finished.
+  /// Returns whether all workers of that run had finished.
   [[nodiscard]] bool ended_whole() const { return ended_whole_; }
   void push(root::PostedFile file);
   void set_workers(std::size_t workers);
-  /// Nothing more comes from this worker.
+  /// Tells that no more files come from this worker.
   void forget(const root::WorkerId& worker);
-  /// Merges what is queued, joins the shards and completes the output. False if it could not be written: the shards
-  /// that are not in it stay.
+  /// Merges the queued files, joins the shards, and completes the output. False if it could not be written; the shards
+  /// that were not joined are kept.
   bool close();
 
  private:
@@ -48,7 +48,7 @@ class ShardedOutput {
   std::function<void(const std::string&)> message_;
   bool ended_ = false;
   bool ended_whole_ = false;
-  std::shared_ptr<Shapes> shapes_;  // null as long as there is one shard
+  std::shared_ptr<Shapes> shapes_;  // null if there is only one shard
   std::map<std::string, unsigned> homes_;
   unsigned next_home_ = 0;
   std::size_t workers_ = 0;

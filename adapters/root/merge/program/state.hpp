@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The memory that the merging process shares with its supervisor, and that outlives it: what it was doing when it died,
-// and the counts that a successor goes on with.
+// The memory that the merging process shares with its supervisor, and that outlives it. It contains what the process
+// was doing when it died, and the counts that its successor continues.
 #pragma once
 
 #include <sys/types.h>
@@ -16,9 +16,9 @@
 
 namespace wherry::merge {
 
-constexpr std::size_t kWorkerName = 32;  // a worker's id, in hexadecimal
-constexpr std::size_t kCommand = 160;    // characters of a command line that are remembered
-constexpr std::size_t kOutput = 512;     // of the path of an output, that of a directory's file as a rule
+constexpr std::size_t kWorkerName = 32;  // characters of a worker's id in hexadecimal
+constexpr std::size_t kCommand = 160;    // characters of a command line, with the final 0; the rest is cut off
+constexpr std::size_t kOutput = 512;     // characters of an output's path, with the final 0
 constexpr std::size_t kBusyThreads = 256;
 constexpr std::size_t kMostNames = 4096;
 constexpr std::size_t kMostNameBytes = std::size_t{256} << 10;
@@ -27,15 +27,15 @@ using WorkerName = std::array<char, kWorkerName>;
 
 struct WorkerEntry {
   WorkerName name{};
-  pid_t process = 0;                     ///< 0: not known here
-  bool returns = false;                  ///< when a server dies, it will look for another
-  std::array<char, kCommand> command{};  ///< its command line, printable; ends with a 0
-  std::array<char, kOutput> output{};    ///< of its last file; empty: none came yet, or its path is longer
+  pid_t process = 0;                     ///< 0: not visible here
+  bool returns = false;                  ///< if the server dies, the worker looks for another
+  std::array<char, kCommand> command{};  ///< its command line, printable, with a final 0
+  std::array<char, kOutput> output{};    ///< path of its last file's output, perhaps cut off; empty: no file came yet
 };
 
 inline std::string_view name_of(const WorkerEntry& worker) { return {worker.name.data(), kWorkerName}; }
 
-/// A set of workers that can lie in shared memory. More than fit are not remembered.
+/// A set of at most kMostNames workers, for shared memory. Further workers are ignored.
 class WorkerSet {
  public:
   void insert(const WorkerEntry& worker) {
@@ -43,7 +43,7 @@ class WorkerSet {
     workers_[count_] = worker;
     ++count_;
   }
-  /// Returns the entry, if it was there.
+  /// Returns the removed entry; empty if there was none.
   std::optional<WorkerEntry> erase(std::string_view worker) {
     const std::size_t at = find(worker);
     if (at == count_) return std::nullopt;
@@ -71,7 +71,7 @@ class WorkerSet {
   std::array<WorkerEntry, kMostNames> workers_{};
 };
 
-/// Names that can lie in shared memory, each once. Those that do not fit are left out.
+/// A set of names, for shared memory. Names that do not fit are left out.
 class NameList {
  public:
   void insert(std::string_view name) {
@@ -85,13 +85,13 @@ class NameList {
     name.copy(&text_[size_], name.size());
     size_ += name.size() + 1;  // with a 0
   }
-  /// Calls it with each.
+  /// Calls `function` with each name.
   template <typename Function>
   void each(const Function& function) const {
     for (std::size_t at = 0; at < size_; at += get(at).size() + 1) function(get(at));
   }
   [[nodiscard]] bool empty() const { return size_ == 0 && !cut_; }
-  /// Whether one was left out.
+  /// Returns whether a name was left out.
   [[nodiscard]] bool is_cut() const { return cut_; }
 
  private:
@@ -102,14 +102,15 @@ class NameList {
   std::array<char, kMostNameBytes> text_{};
 };
 
-/// A thread that is busy with a worker's file, and since when.
+/// A thread that reads or merges a worker's file, and since when.
 struct BusyThread {
   using Clock = std::chrono::steady_clock;
   std::atomic<Clock::rep> since{0};  ///< 0: the entry is free
   WorkerName worker{};
 };
 
-/// Lies in a shared mapping; the child writes, the parent reads when the child is dead, except where it says parent.
+/// Lies in a shared mapping. The merging process (child) writes it. The supervisor (parent) reads it after the child's
+/// death; it also writes the members under "Parent".
 struct State {
   std::array<BusyThread, kBusyThreads> busy;
   // Sums over all children.
@@ -119,39 +120,39 @@ struct State {
   std::atomic<std::uint64_t> duplicates{0};
   std::atomic<std::uint64_t> refused{0};
   std::atomic<std::uint64_t> finished{0};
-  std::atomic<std::uint64_t> lost{0};  ///< workers that went without finishing; `gone` has the entries
+  std::atomic<std::uint64_t> lost{0};  ///< workers that left without finishing; `gone` has their entries
   std::atomic<std::uint64_t> lost_bytes{0};
   std::atomic<std::uint64_t> joined{0};  ///< shards that were appended to their output
   std::atomic<std::uint64_t> joined_bytes{0};
   std::atomic<std::uint64_t> joining_time{0};   ///< microseconds
   std::atomic<std::uint64_t> present{0};        ///< workers that had not finished at the end
   std::atomic<bool> failed{false};              ///< the output could not be written
-  std::atomic<bool> stopped{false};             ///< by a signal, to any of them
-  std::atomic<bool> closing{false};             ///< outputs are being completed: what is without a journal is complete
-  std::atomic<bool> end_resumed{false};         ///< a process before this one began to complete an output
-  std::atomic<bool> end_was_incomplete{false};  ///< without all of its workers
-  std::array<char, 256> address{};  ///< where the first child listened: workers look for its successors there
-  WorkerSet connected;              ///< and not finished
-  WorkerSet missing;                ///< were connected to a child that died, and have not come back
-  WorkerSet gone;                   ///< went without finishing
-  NameList outputs;                 ///< that were begun, or gone on with
-  NameList refused_of;              ///< outputs of which a file was refused; under name_lists()
-  NameList not_added;               ///< OUTPUT:PATH of objects that could not be added up; under name_lists()
+  std::atomic<bool> stopped{false};             ///< the parent or a child got SIGINT or SIGTERM
+  std::atomic<bool> closing{false};             ///< outputs are being completed: those without a journal are complete
+  std::atomic<bool> end_resumed{false};         ///< an earlier process began to complete an output
+  std::atomic<bool> end_was_incomplete{false};  ///< ... before all of its workers had finished
+  std::array<char, 256> address{};              ///< where the first child listened: workers look for successors there
+  WorkerSet connected;                          ///< workers that are connected and have not finished
+  WorkerSet missing;    ///< workers that were connected to a child that died, and have not come back
+  WorkerSet gone;       ///< workers that left without finishing
+  NameList outputs;     ///< outputs that were begun or continued
+  NameList refused_of;  ///< outputs of which a file was refused; guarded by name_lists()
+  NameList not_added;   ///< OUTPUT:PATH of objects that could not be added up; guarded by name_lists()
   [[nodiscard]] std::uint64_t workers() const { return finished + lost + present; }
-  /// A worker that went without finishing. It no longer counts as lost if it connects again.
+  /// Counts a worker that left without finishing as lost. serve() corrects the count if it connects again.
   void lose(const WorkerEntry& worker) {
     ++lost;
     gone.insert(worker);
   }
   // Parent:
   std::uint64_t restarts = 0;
-  std::uint64_t vain_restarts = 0;
-  std::uint64_t progress_before = 0;  ///< the last restart
-  bool careful = false;               ///< a child died of a file: the worker that posted it is to be found
+  std::uint64_t vain_restarts = 0;    ///< consecutive restarts without progress between them
+  std::uint64_t progress_before = 0;  ///< files merged and shards joined before the last restart
+  bool careful = false;               ///< a child has crashed: files are tried one by one, to find the culprit
   WorkerSet banned;
 };
 
-/// While it lives, the supervisor can see that this worker's file is being read or merged.
+/// While one exists, the supervisor can see that this worker's file is being read or merged.
 class Busy {
  public:
   Busy(State& state, std::string_view worker) {

@@ -8,7 +8,7 @@ namespace wherry::merge {
 namespace {
 
 std::atomic<bool>* stopped = nullptr;
-static_assert(std::atomic<bool>::is_always_lock_free);  // or a handler may not set it
+static_assert(std::atomic<bool>::is_always_lock_free);  // otherwise a signal handler must not set it
 
 void note(int /*signal*/) { *stopped = true; }
 

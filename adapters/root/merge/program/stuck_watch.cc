@@ -30,7 +30,7 @@ StuckWatch::StuckWatch(const State& state, std::chrono::seconds longest,
         std::unique_lock lock(mutex);
         while (!stopped.wait_for(lock, stop, std::chrono::seconds(1), [&] { return stop.stop_requested(); })) {
           if (!is_stuck(state, longest)) continue;
-          message("a file takes longer than " + std::to_string(longest.count()) + " seconds (--file-time)");
+          message("merging a file takes longer than " + std::to_string(longest.count()) + " seconds (--file-time)");
           std::abort();
         }
       }) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ROOT goes round for ever over some damaged files.
+// Ends a merging process in which ROOT loops forever over a damaged file.
 #pragma once
 
 #include <chrono>
@@ -11,10 +11,11 @@
 
 namespace wherry::merge {
 
-/// While it lives, a file that has kept a thread busy for longer than `longest` ends the process as a crash does: the
-/// supervisor finds its worker, and another process goes on. message: prints a line; from any thread.
+/// While one exists, a file that keeps a thread busy for longer than `longest` aborts the process. As after a crash,
+/// the supervisor finds the file's worker, and another process continues.
 class StuckWatch {
  public:
+  /// @param message  prints a line; called by the watching thread
   StuckWatch(const State& state, std::chrono::seconds longest, std::function<void(const std::string&)> message);
 
  private:

@@ -22,7 +22,7 @@ namespace wherry::merge {
 
 namespace {
 
-// Restarts one after the other without a file merged or a shard joined between.
+// The supervisor gives up after this many deaths without a file merged or a shard joined between them.
 constexpr std::uint64_t kMostVainRestarts = 20;
 
 pid_t start(const std::function<int()>& serve) {
@@ -31,7 +31,7 @@ pid_t start(const std::function<int()>& serve) {
   const pid_t child = ::fork();
   if (child < 0) throw std::system_error(errno, std::system_category(), "fork");
   if (child > 0) return child;
-  // Without its supervisor it ends in order.
+  // If the supervisor dies, the child merges what was handed over and ends.
   ::prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (::getppid() != parent) ::_exit(1);
   const int status = serve();
@@ -47,13 +47,14 @@ int wait_for(pid_t child) {
   return status;
 }
 
-/// Whether a file can have caused it; other signals come from outside.
+/// Whether a file can have caused the signal. Other signals come from outside.
 bool is_crash(int signal) {
   return signal == SIGSEGV || signal == SIGBUS || signal == SIGABRT || signal == SIGILL || signal == SIGFPE;
 }
 
-/// The first crash bans no worker, for a file can leave memory in disorder that another's then meets: from there on
-/// files are tried before they are merged. A worker is banned when its file passed the trial and killed all the same.
+/// Bans the workers whose files were being read or merged at a crash. The first crash bans none, because one file may
+/// corrupt memory and another one then crash. It only sets `careful`: from then on files are tried before they are
+/// merged. So a worker is banned if its file passed the trial and still crashed the process.
 void blame(State& state) {
   if (!std::exchange(state.careful, true)) return;
   for (const BusyThread& busy : state.busy) {
@@ -65,13 +66,13 @@ void blame(State& state) {
     auto present = state.connected.erase(culprit);
     if (!present) present = state.missing.erase(culprit);
     ++state.refused;
-    if (present) state.lose(*present);  // one that has left since is counted
-    std::fprintf(stderr, "wherry-merge: that was a file of worker %.*s, which is dropped\n",
+    if (present) state.lose(*present);  // a worker that has already left was counted then
+    std::fprintf(stderr, "wherry-merge: a file of worker %.*s crashed it; the worker is dropped\n",
                  static_cast<int>(culprit.size()), culprit.data());
   }
 }
 
-/// Whether there is a point in another child.
+/// Whether to start another child after a death.
 bool may_go_on(State& state, int signal) {
   std::fprintf(stderr, "wherry-merge: the merging process died: %s\n", ::strsignal(signal));
   if (is_crash(signal)) blame(state);

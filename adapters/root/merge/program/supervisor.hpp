@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Merging happens in a child. A file that gets past the check and still kills ROOT kills the child only: its worker is
-// banned, and another child goes on with the output where the last batch left it. Workers that look for a restarted
-// server (reconnect=SECONDS in their URL) go on, too.
+// Runs the merging process as a child and restarts it. A file that passes the check and still crashes ROOT kills only
+// the child. Then the file's worker is banned, and another child continues the output after the last batch. Workers
+// that reconnect (reconnect=SECONDS in their URL) continue as well.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace wherry::merge {
 
-/// Runs `serve` in a child process, again after each death for which a worker can be blamed, and returns its exit
-/// status. SIGINT and SIGTERM ask the child to end, or its successor.
+/// Runs `serve` in a child process, and again each time a signal has killed it. Returns its exit status, or 1 after 20
+/// consecutive deaths without progress. SIGINT and SIGTERM ask the child, or its successor, to end.
 int supervise(State& state, const std::function<int()>& serve);
 
-/// A State in memory that is shared with children. Throws std::system_error.
+/// Creates a State in memory that is shared with children. Throws std::system_error.
 State& make_shared_state();
 
 }  // namespace wherry::merge

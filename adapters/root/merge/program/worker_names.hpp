@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a worker is named to the user: by its process, and by the command line that tells it from the others of its job.
+// Names a worker for the user: by its process, and by its command line, which distinguishes it from others of its job.
 #pragma once
 
 #include <sys/types.h>
@@ -11,10 +11,10 @@
 
 namespace wherry::merge {
 
-/// The command line of a process, of which what is not printable ASCII is shown as '?'; empty if it cannot be seen.
+/// Returns the printable command line of a process, cut off with "..." if it is too long. Empty if it cannot be read.
 std::array<char, kCommand> command_of(pid_t process);
 
-/// "process 4711 (root_events wherry://0:1095//out.root 2 5000)".
+/// Returns, for example, "process 4711 (root_events wherry://0:1095//out.root 2 5000)".
 std::string describe(const WorkerEntry& worker);
 
 }  // namespace wherry::merge

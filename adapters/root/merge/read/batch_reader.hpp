@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads that do one thing to each element of a batch, together with the caller.
+// A thread pool that processes the elements of a batch, together with the caller.
 #pragma once
 
 #include <atomic>
@@ -14,13 +14,13 @@ namespace wherry::merge {
 
 class BatchReader {
  public:
-  /// Starts `threads` - 1 of them.
+  /// Starts `threads` - 1 threads; the caller of run() is the last one.
   explicit BatchReader(unsigned threads);
   BatchReader(const BatchReader&) = delete;
   BatchReader& operator=(const BatchReader&) = delete;
   ~BatchReader();
 
-  /// Calls work(0) to work(count - 1), each once, and returns when all have returned. `work` does not throw.
+  /// Calls work(0) to work(count - 1), each once, and returns when all have returned. `work` must not throw.
   void run(std::size_t count, const std::function<void(std::size_t)>& work);
 
  private:

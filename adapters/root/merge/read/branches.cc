@@ -8,7 +8,7 @@ namespace wherry::merge {
 
 namespace {
 
-// ROOT counts with signed numbers, and adds up those of all files.
+// Limit of a tree's entries. ROOT adds up the signed numbers of all files, which must not overflow.
 constexpr Long64_t kMostEntries = Long64_t{1} << 48;
 
 std::int32_t big_endian(std::span<const std::byte> bytes) {
@@ -25,11 +25,11 @@ bool basket_is_there(std::int64_t seek, std::int32_t bytes, std::span<const std:
 
 std::string fault_in_baskets(TBranch& branch, Long64_t entries, std::span<const std::byte> file) {
   const int count = branch.GetWriteBasket();
-  if (count < 0 || count >= branch.GetMaxBaskets()) return "it has not the baskets that it says";
+  if (count < 0 || count >= branch.GetMaxBaskets()) return "its number of baskets is invalid";
   const Long64_t* const first = branch.GetBasketEntry();
   for (int i = 0; i <= count; ++i) {
     if (first[i] < (i == 0 ? 0 : first[i - 1]) || first[i] > entries) {
-      return "basket " + std::to_string(i) + " begins with an entry that cannot be";
+      return "basket " + std::to_string(i) + " begins with an invalid entry";
     }
     if (i < count && !basket_is_there(branch.GetBasketSeek(i), branch.GetBasketBytes()[i], file)) {
       return "basket " + std::to_string(i) + " is not where it should be";
@@ -51,7 +51,7 @@ void for_each_branch(TObjArray* branches, const std::function<void(TBranch&)>& v
 std::string wrong_baskets(TTree& tree, std::span<const std::byte> file) {
   const Long64_t entries = tree.GetEntries();
   if (entries < 0 || entries > kMostEntries)
-    return std::string("tree ") + tree.GetName() + ": a number of entries that cannot be";
+    return std::string("tree ") + tree.GetName() + ": an invalid number of entries";
   std::string wrong;
   for_each_branch(tree.GetListOfBranches(), [&](TBranch& branch) {
     if (!wrong.empty()) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The branches of a tree that was read from a file, and whether their baskets are where it says.
+// Visits the branches of a tree that was read from a file, and checks their baskets.
 #pragma once
 
 #include <TTree.h>
@@ -13,14 +13,14 @@ class TObjArray;
 
 namespace wherry::merge {
 
-/// Visits all of them, each before those below it.
+/// Visits all branches and their sub-branches; each before its sub-branches.
 void for_each_branch(TObjArray* branches, const std::function<void(TBranch&)>& visit);
 
-/// Baskets that were never written lie in the tree's header.
+/// Returns whether the tree's header contains no baskets. It contains those that were never written to the file.
 bool has_no_baskets_in_memory(TTree& tree);
 
-/// Empty if every basket of the tree is a record that lies within the file's bytes, and they have the tree's entries in
-/// their order; else what is wrong.
+/// Returns an empty string if every basket of the tree is a record within the file's bytes, and the baskets begin with
+/// increasing entries of the tree; else the first fault.
 std::string wrong_baskets(TTree& tree, std::span<const std::byte> file);
 
 }  // namespace wherry::merge

@@ -18,7 +18,7 @@ namespace wherry::merge {
 
 namespace {
 
-// Of those that have a dictionary here ROOT knows all versions, and what others may call them.
+// Whether the class has a dictionary in this process. Then ROOT knows all its versions.
 bool is_loaded(const TStreamerInfo& info) {
   const TClass* type = TClass::GetClass(info.GetName());
   return type != nullptr && type->IsLoaded();
@@ -28,8 +28,8 @@ bool same_members(const TStreamerInfo& one, const TStreamerInfo& other) {
   return one.GetCheckSum() == other.GetCheckSum() || ClassList::members_of(one) == ClassList::members_of(other);
 }
 
-/// Whether objects name a version of the class only, of which there is one description then. Those of a class without
-/// ClassDef have a checksum of its members.
+/// Whether objects refer to the class by its version alone, so that there can be only one description per version.
+/// Objects of a class without ClassDef contain a checksum of its members instead.
 bool is_versioned(const TStreamerInfo& info, const ClassList::Classes& all) {
   if (info.GetClassVersion() != 1) return true;
   for (const TObject* object : *info.GetElements()) {
@@ -47,7 +47,8 @@ std::string title_of(const TStreamerInfo& info) {
   return std::string("class ") + info.GetName() + ", version " + std::to_string(info.GetClassVersion());
 }
 
-/// Whether a branch of these has a member of objects of this class, without the object's own description.
+/// Whether the class is split in one of the trees: a branch contains a member of its objects, without the version or
+/// checksum that an object has.
 bool is_split(const std::vector<SourceTree>& trees, std::string_view name) {
   bool found = false;
   for (const SourceTree& tree : trees) {
@@ -70,7 +71,7 @@ ClassList::Classes ClassList::read(TFile& file) {
     if (object->IsA() == TStreamerInfo::Class()) {
       classes.emplace_back(static_cast<TStreamerInfo*>(object));
     } else {
-      delete object;  // rules to convert, which classes with a dictionary have
+      delete object;  // conversion rules, which exist only for classes with a dictionary
     }
   }
   list->Clear("nodelete");

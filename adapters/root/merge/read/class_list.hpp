@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of one output say of their classes (ROOT's streamer infos). ROOT has one description of a version of a
-// class per process; files of other outputs may have another under the same name and version.
+// The descriptions of classes in the files of one output (ROOT's streamer infos). ROOT itself keeps one description per
+// version of a class and process. Files of other outputs may have a different one with the same name and version.
 #pragma once
 
 #include <TStreamerInfo.h>
@@ -17,23 +17,23 @@ namespace wherry::merge {
 
 struct SourceTree;
 
-/// One thread.
+/// Not thread-safe.
 class ClassList {
  public:
   using Classes = std::vector<std::shared_ptr<TStreamerInfo>>;
-  /// Reads the descriptions in a file. The classes themselves are not touched.
+  /// Reads the descriptions in a file. Does not change ROOT's classes.
   static Classes read(TFile& file);
-  /// All that a description says of the members, as text.
+  /// Returns the types, names and ranges of the members, as text.
   static std::string members_of(const TStreamerInfo& info);
-  /// "class NAME, version N" and the members of each class of which there can be one description only.
+  /// Returns "class NAME, version N" and the members of each class that can have only one description per version.
   static std::map<std::string, std::string> fixed(const Classes& file);
 
-  /// Empty, or which class of a file has other members here.
+  /// Returns which class of a file has other members in this list, and so cannot be merged; empty if none.
   [[nodiscard]] std::string objection(const Classes& file, const std::vector<SourceTree>& trees) const;
-  /// Shares those that are not here yet.
+  /// Adds the descriptions that are not in the list yet, and shares their ownership.
   void add(const Classes& file);
-  /// The descriptions to be written: these, and ROOT's of what this process has written itself, which are `tagged`.
-  /// Valid until the next add().
+  /// Returns the descriptions to be written: those in the list, and `tagged`, ROOT's descriptions of the classes that
+  /// this process itself has written. Valid until the next add().
   [[nodiscard]] std::vector<TStreamerInfo*> with(const std::vector<TStreamerInfo*>& tagged) const;
   [[nodiscard]] bool has_changed() const { return changed_; }
   void set_written() { changed_ = false; }
@@ -46,7 +46,8 @@ class ClassList {
   bool changed_ = false;
 };
 
-/// Empty, or a class of a file that this process knows with other members: ROOT would read its objects wrongly.
+/// Returns the name of a class of a file that this process knows with other members, so that ROOT would misread its
+/// objects. Empty if there is none.
 std::string misread_class(const ClassList::Classes& file);
 
 }  // namespace wherry::merge

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Maps a file for reading.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 
 namespace wherry::merge {
 
-/// A file's bytes, as long as this lives.
+/// The bytes of a file, valid while this object exists.
 class FileImage {
  public:
   /// Throws std::system_error.

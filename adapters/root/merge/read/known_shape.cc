@@ -18,12 +18,12 @@ namespace wherry::merge {
 
 namespace {
 
-// Several programs, or trees of several lengths.
+// Shapes per output. There are several if several programs write, or if the trees have different numbers of baskets.
 constexpr std::size_t kMostShapes = 8;
-// A larger header has so many baskets that reading it does not matter.
+// A larger header has so many baskets that the time for reading it does not matter.
 constexpr std::uint32_t kLargestHeader = std::uint32_t{16} << 20;
 constexpr std::uint32_t kMostTrees = 1000;
-// Files that all differ are not to be learned from one by one.
+// Limits on learning, for files that all differ: 8 attempts, and one more per 16 matches.
 constexpr std::size_t kFirstAttempts = 8;
 constexpr std::size_t kHitsPerAttempt = 16;
 
@@ -36,7 +36,7 @@ std::span<const std::byte> content_of(std::span<const std::byte> image, std::uin
   return record.take(bytes - key.key_bytes);
 }
 
-/// Returns a copy of the object in a record.
+/// Returns a decompressed copy of the object in a record. Throws Fault.
 std::vector<std::byte> unpacked(std::span<const std::byte> stored, std::uint32_t bytes) {
   if (stored.size() > bytes) fault(0, "a record that is longer than its object");
   std::vector<std::byte> packed(stored.begin(), stored.end());
@@ -65,7 +65,7 @@ std::vector<std::byte> unpacked(std::span<const std::byte> stored, std::uint32_t
 
 }  // namespace
 
-/// A file as far as it matters here. Throws Fault.
+/// The parts of a file that a shape compares. Throws Fault.
 struct FileParts {
   explicit FileParts(std::span<const std::byte> image) : header(read_header(image)) {
     if (header.info_bytes > 0) streamer_infos = content_of(image, header.info_seek, header.info_bytes);
@@ -92,14 +92,14 @@ bool same(std::span<const std::byte> one, std::span<const std::byte> other) {
   return one.size() == other.size() && std::memcmp(one.data(), other.data(), one.size()) == 0;
 }
 
-/// The baskets of its trees can be copied into the output's.
+/// Whether the output accepts the source and can copy the baskets of its trees.
 bool fits(const Accepts& accepts, Source& source) {
   return accepts(source) && std::ranges::all_of(source.trees, [](const SourceTree& tree) {
            return tree.way == Way::baskets && has_no_baskets_in_memory(*tree.tree);
          });
 }
 
-/// All that is in the file are trees, each once, of which only baskets are copied.
+/// Whether the file contains only trees, each once and in the top directory, whose baskets are copied.
 bool is_simple(const Source& source, const FileParts& parts) {
   return !source.trees.empty() && source.trees.size() == parts.keys.size() &&
          source.trees.size() == source.kinds.size() && std::ranges::all_of(source.trees, [](const SourceTree& tree) {
@@ -125,7 +125,8 @@ std::shared_ptr<KnownShape> KnownShape::learn(std::unique_ptr<Source>& source, s
       auto numbers = TreeNumbers::read(
           {source->file(), *tree.tree->IsA(), static_cast<std::size_t>(key.key_bytes), object_of(bytes, key)});
       if (!numbers) return nullptr;
-      // It is read again from memory that a worker may have written to since it was appended: perhaps another tree.
+      // The worker may have changed the memory since the tree was appended, so this may be a different tree. fits()
+      // compares it again.
       tree.tree = std::move(numbers->tree);
       tree.way = Way::none;
       shape->trees_.push_back(
@@ -158,7 +159,7 @@ std::vector<std::vector<std::byte>> KnownShape::headers_if_like(std::span<const 
     }
     return headers;
   } catch (const Fault&) {
-    return {};  // what is wrong with it is said elsewhere
+    return {};  // reading the file reports the fault
   } catch (const std::bad_alloc&) {
     return {};
   }

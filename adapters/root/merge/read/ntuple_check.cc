@@ -24,7 +24,7 @@ using SealedPage = ROOT::Internal::RPageStorage::RSealedPage;
 
 constexpr std::size_t kChecksumBytes = 8;
 
-// Split columns hold the same values as others: ROOT's merger converts the one to the other.
+// Removes the "Split" of a column type: the values are the same, and ROOT's merger converts between both.
 std::string_view plain(std::string_view column) {
   constexpr std::string_view kSplit = "Split";
   return column.substr(0, kSplit.size()) == kSplit ? column.substr(kSplit.size()) : column;

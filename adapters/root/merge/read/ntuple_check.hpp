@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Looks at an RNTuple before ROOT's merger does, which cannot say which of its inputs it failed at.
+// Checks an RNTuple before ROOT merges it, because ROOT's merger does not report which of its inputs failed.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,13 @@ class TKey;
 namespace wherry::merge {
 
 struct NTupleShape {
-  std::string fields;  ///< equal for two that can be merged: names, types and columns of all fields
-  std::string fault;   ///< or why this one cannot be
+  std::string fields;  ///< names, types and columns of all fields; equal for RNTuples that can be merged
+  std::string fault;   ///< why this RNTuple cannot be merged; empty if it can
 };
 
-/// `file` is what the key's file consists of: every page must lie in it, and have the checksum that it says it has.
-/// Without bytes pages are not looked at.
+/// Reads the description of an RNTuple and checks its pages. Does not throw for invalid data: see NTupleShape::fault.
+/// @param file  the bytes of the key's file. Each page must lie within them and have the correct checksum. If empty,
+///              pages are not checked.
 NTupleShape look_at_ntuple(TKey& key, std::span<const std::byte> file);
 
 }  // namespace wherry::merge

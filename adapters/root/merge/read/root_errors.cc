@@ -9,7 +9,7 @@
 namespace wherry::merge {
 
 namespace {
-// If every branch of a file is wrong in its own way, these say enough.
+// Enough messages, even if every branch of a file has a different fault.
 constexpr std::size_t kMostMessages = 20;
 
 thread_local RootErrors* current = nullptr;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+// Captures ROOT's error messages.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +9,12 @@
 
 namespace wherry::merge {
 
-/// Warnings about files that are merged all the same.
+/// Warnings about files that are merged nevertheless.
 using Messages = std::vector<std::string>;
 
-/// While one exists, what ROOT reports in this thread as a warning or an error is kept here instead of being printed,
-/// and what ROOT would abort the process for is thrown (std::runtime_error); so is the error after `most`. Not nested.
+/// While one exists, ROOT's warnings and errors in this thread are stored here instead of printed. Throws
+/// std::runtime_error, out of ROOT, for an error for which ROOT would abort the process, and for the first error after
+/// `most`. At most one per thread.
 class RootErrors {
  public:
   explicit RootErrors(std::size_t most = std::numeric_limits<std::size_t>::max());
@@ -20,10 +22,11 @@ class RootErrors {
   RootErrors& operator=(const RootErrors&) = delete;
   ~RootErrors();
 
-  /// The first error, empty if there was none.
+  /// Returns the first error; empty if there was none.
   [[nodiscard]] const std::string& first() const { return first_; }
+  /// Returns the number of errors.
   [[nodiscard]] std::size_t count() const { return count_; }
-  /// The first few errors and warnings, each once.
+  /// Returns the first 20 different errors and warnings.
   [[nodiscard]] const Messages& messages() const { return messages_; }
 
  private:

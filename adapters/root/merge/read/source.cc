@@ -21,16 +21,16 @@ namespace wherry::merge {
 
 namespace {
 
-// A directory of a broken file may contain itself.
+// Limit of nested directories: a directory of a damaged file may contain itself.
 constexpr int kDeepest = 64;
 
-// An array of noise may have two thousand million elements, each of which is one. A tree of classes that ROOT does not
-// know has one for each of them.
+// Limit of ROOT's errors for one file. An array of random data may have two billion elements, with an error each. A
+// valid tree has one error for each class that ROOT does not know.
 constexpr std::size_t kMostErrors = 100000;
 
-/// Keeps ROOT from reading what describes the classes in each file that is opened: the next of its worker has the same,
-/// and looking that up is as much work for ROOT as all the rest. The switch is the process's, and is off only for a
-/// moment: other threads may open files meanwhile.
+/// Keeps ROOT from reading the descriptions of classes when it opens a file. The next file of the worker has the same
+/// ones, and looking them up costs ROOT as much as all the rest. The switch applies to the whole process. It is off
+/// only for a moment, because other threads may open files meanwhile.
 class WithoutStreamerInfos {
  public:
   WithoutStreamerInfos() {
@@ -52,10 +52,10 @@ class WithoutStreamerInfos {
   static inline bool before = true;
 };
 
-/// Has ROOT read descriptions of classes that are new. Under a lock: a thread with the same ones waits until they are
-/// known.
+/// Makes ROOT read the descriptions of classes if they are new. Holds a lock meanwhile, so that a thread with the same
+/// descriptions waits until ROOT knows them.
 void read_if_new(TFile& file, std::span<const std::byte> streamer_infos) {
-  // More than a few are read each time.
+  // Records that are remembered; others are read each time.
   constexpr std::size_t kMost = 64;
   static std::mutex mutex;
   static std::set<std::string, std::less<>> known;
@@ -66,13 +66,15 @@ void read_if_new(TFile& file, std::span<const std::byte> streamer_infos) {
   if (known.size() < kMost) known.emplace(record);
 }
 
-/// Derived classes are not checked: a file in a file, for one (image_check.hpp).
+/// Whether image_check.hpp checks directories of this class. It does not check derived classes, such as a TFile in a
+/// file.
 bool is_checked_directory(const TClass& type) {
   const std::string_view name = type.GetName();
   return name == "TDirectory" || name == "TDirectoryFile";
 }
 
-/// Trees without entries of their own: what is asked of them opens the files that they name, if those are there.
+/// Whether the class is a TChain: a tree without its own entries. Calls to it open the files that it names, if they
+/// exist.
 bool is_list_of_files(const TClass& type) { return type.InheritsFrom("TChain"); }
 
 std::string reserved(const std::string& name) {
@@ -110,7 +112,7 @@ Source::Source(std::span<const std::byte> bytes, Origin origin) : bytes_(bytes),
     if (file_->IsZombie()) {
       error_ = "not a ROOT file";
     } else if (file_->TestBit(TFile::kRecovered)) {
-      error_ = "not closed in order";
+      error_ = "the file was not closed";
     } else {
       read_if_new(*file_, streamer_infos());
       read();
@@ -126,7 +128,7 @@ Source::Source(std::span<const std::byte> bytes, Origin origin) : bytes_(bytes),
 }
 
 Source::~Source() {
-  // Objects first: they know the file.
+  // Destroys the objects before the file to which they refer.
   const TDirectory::TContext context;
   trees.clear();
   objects.clear();
@@ -153,7 +155,7 @@ std::span<const std::byte> Source::streamer_infos() const {
   const auto seek = static_cast<std::size_t>(file_->GetSeekInfo());
   const auto size = static_cast<std::size_t>(file_->GetNbytesInfo());
   if (seek > bytes_.size() || size > bytes_.size() - seek) return {};
-  // Without the key: it has the time of writing.
+  // Without the key, which contains the time of writing.
   constexpr std::size_t kKeyLengthAt = 14;
   if (size < kKeyLengthAt + 2) return {};
   const auto record = bytes_.subspan(seek, size);
@@ -173,8 +175,8 @@ void Source::read_directory(TDirectory& directory, const std::string& path, int 
     error_ = "directories deeper than " + std::to_string(kDeepest);
     return;
   }
-  // Cycles of one name follow each other, the highest first. Only of what cannot be merged are the lower ones wanted
-  // too, in the order in which they were written.
+  // Cycles of one name follow each other, the newest first. Older cycles are needed only of objects that cannot be
+  // merged, in the order in which they were written.
   std::vector<TKey*> keys_there;
   for (TObject* object : *directory.GetListOfKeys()) keys_there.push_back(static_cast<TKey*>(object));
   for (std::size_t first = 0, last = 0; first < keys_there.size(); first = last) {
@@ -202,17 +204,17 @@ void Source::read_key(TKey& key, const std::string& path, bool newest, int depth
   if (path.empty() && place.name == layout::kRootWholeObjects) return read_whole(key);
   const Kind kind = kind_of(*type);
   if (std::string_view(type->GetName()) == "TProcessID") {
-    key.ReadObj();  // the references of the trees are counted from it
+    key.ReadObj();  // the references (TRef) in the trees depend on it
     return;
   }
   if (!newest && kind != Kind::kept) return;
   if (kind == Kind::directory && !is_checked_directory(*type)) {
-    error_ = place.name + ": is a " + type->GetName() + ", which is no directory that files have";
+    error_ = place.name + ": is a " + type->GetName() + ", which is not supported as a directory";
     return;
   }
   const auto [known, fresh] = kinds.emplace(place.path(), kind);
   if (known->second != kind) {
-    error_ = place.name + ": is several things";
+    error_ = place.name + ": the file has objects of different kinds with this name";
     return;
   }
   if (fresh) order.push_back(place.path());

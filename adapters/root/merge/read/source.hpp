@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One file to be merged, read in place: everything in it that is an object is read here, before anything is written, so
-// that a file that cannot be read changes nothing.
+// One file to be merged, read in place. All its objects that are to be merged are read before anything is written, so
+// that a file that cannot be read changes nothing in the output.
 #pragma once
 
 #include <TTree.h>
@@ -23,26 +23,28 @@ class TKey;
 
 namespace wherry::merge {
 
-/// A directory as the path from the top, "" for the top itself.
+/// The place of an object. `directory` is a path with a / before each name, "" for the top directory.
 struct Place {
   std::string directory;
   std::string name;
   [[nodiscard]] std::string path() const { return directory + "/" + name; }
 };
 
-/// What is done with an object.
+/// How an object is merged: directories recursively, trees by appending, objects by adding up, RNTuples by ROOT. `kept`
+/// objects cannot be merged and are copied.
 enum class Kind : std::uint8_t { directory, tree, object, ntuple, kept };
 Kind kind_of(TClass& type);
 const char* to_string(Kind kind);
 
-/// The directory of an output that is not complete with what merging goes on with. A worker's file must have no object
-/// of that path.
+/// The directory of an incomplete output that stores the state which a restart needs. A worker's file must not contain
+/// an object with this path.
 inline constexpr const char* kPartsDirectory = "/.wherry";
 
-/// What a file is: one of a worker, or an output that may not be complete.
+/// Whether a file comes from a worker, or is an output, which may be incomplete.
 enum class Origin : std::uint8_t { worker, output };
 
-/// Undoes that ROOT adds what it reads or copies to a directory, which would delete it.
+/// Removes an object from its directory. ROOT adds objects that it reads or copies to a directory, which would delete
+/// them.
 void take_out_of_directory(TObject& object);
 
 struct SourceDirectory {
@@ -50,68 +52,70 @@ struct SourceDirectory {
   std::string title;
 };
 
-/// How entries of one tree can become entries of another.
+/// How the entries of one tree are appended to another.
 enum class Way : std::uint8_t {
-  baskets,  ///< copied as they are
-  entries,  ///< read and filled again: types or compression differ
-  none,     ///< the trees have nothing to do with each other
+  baskets,  ///< the baskets are copied as they are
+  entries,  ///< the entries are read and filled again, for example because types or compression differ
+  none,     ///< not possible: the trees do not fit; or not determined yet
 };
 
 struct SourceTree {
   Place place;
   std::unique_ptr<TTree> tree;
-  Way way = Way::none;  ///< into the output's tree, once that is known
+  Way way = Way::none;  ///< how it is appended to the output's tree, once that is known
 };
 
-/// Histograms and whatever else ROOT can add up.
+/// A histogram, or another object that ROOT can add up.
 struct SourceObject {
   Place place;
   TClass* type = nullptr;
   std::unique_ptr<TObject> object;
 };
 
-/// An object that cannot be merged: kept as it is.
+/// An object that cannot be merged. The output keeps it as it is.
 struct SourceKey {
   Place place;
   TKey* key = nullptr;
 };
 
-/// An RNTuple of the top directory: ROOT's merger knows no others.
+/// An RNTuple in the top directory. ROOT does not merge others.
 struct SourceNTuple {
   std::string name;
   TKey* key = nullptr;
-  std::string fields;  ///< as NTupleShape has them
+  std::string fields;  ///< NTupleShape::fields
 };
 
 class Source {
  public:
-  /// Reads. The bytes must stay until this is gone. Never throws for what the bytes are: see `error`.
+  /// Reads the file. The bytes must stay valid as long as this exists. Does not throw for invalid bytes: see `error`.
   explicit Source(std::span<const std::byte> bytes, Origin origin = Origin::worker);
   Source(const Source&) = delete;
   Source& operator=(const Source&) = delete;
   ~Source();
 
-  /// Another file with these trees: their numbers are its own already.
+  /// Replaces the bytes by those of another file with the same trees. The caller has already set the numbers in the
+  /// trees (TreeNumbers::set).
   void become(std::span<const std::byte> bytes);
 
+  /// Returns why the file cannot be merged; empty if it can.
   [[nodiscard]] const std::string& error() const { return error_; }
-  /// ROOT's messages about a file that can be merged.
+  /// Returns ROOT's messages about a file that can be merged.
   [[nodiscard]] const Messages& warnings() const { return warnings_; }
   [[nodiscard]] TFile& file() { return *file_; }
   [[nodiscard]] int compression() const { return file_->GetCompressionSettings(); }
-  /// The record that describes the classes, as it is in the file.
+  /// Returns the record that describes the classes, as it is in the file, without its key.
   [[nodiscard]] std::span<const std::byte> streamer_infos() const;
-  /// What that says, read when it is first asked for.
+  /// Returns the parsed descriptions of that record. The first call parses them.
   [[nodiscard]] const ClassList::Classes& classes();
 
-  std::vector<SourceDirectory> directories;  ///< each behind the one that it is in
+  std::vector<SourceDirectory> directories;  ///< each after its parent
   std::vector<SourceTree> trees;
   std::vector<SourceObject> objects;
   std::vector<SourceKey> keys;
   std::vector<SourceNTuple> ntuples;
-  std::map<std::string, Kind> kinds;  ///< of everything in it, by path
-  std::set<std::string> whole;        ///< paths of what the worker's next file will have all of again
-  std::vector<std::string> order;     ///< the paths of all of it, as they follow each other in the file
+  std::map<std::string, Kind> kinds;  ///< the kind of everything in the file, by path
+  std::set<std::string> whole;        ///< paths of objects that later files of the worker replace (kRootWholeObjects)
+  std::vector<std::string> order;     ///< all paths, in the order of the file
 
  private:
   void read();

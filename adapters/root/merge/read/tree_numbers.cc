@@ -28,7 +28,8 @@ std::uint64_t big_endian(std::span<const std::byte> bytes) {
   return value;
 }
 
-/// Where a class has a member that is a number, or points to some. Throws std::runtime_error.
+/// Returns the address of a member of an object: a number, or a pointer to numbers. Throws std::runtime_error if the
+/// class has no such member.
 void* member(void* object, TClass* type, const char* name) {
   int offset = 0;
   TVirtualStreamerInfo* info = type->GetStreamerInfo();
@@ -40,7 +41,7 @@ void* member(void* object, TClass* type, const char* name) {
 
 }  // namespace
 
-/// ROOT's buffer, which notes where each number of a tree goes.
+/// A ROOT buffer that records the source and the destination of each number that ROOT reads from it.
 class TreeNumbers::Onlooker final : public TBufferFile {
  public:
   Onlooker(std::span<std::byte> bytes, TFile& file)
@@ -65,7 +66,7 @@ class TreeNumbers::Onlooker final : public TBufferFile {
     TBufferFile::ReadFastArray(first, count);
   }
 
-  /// Where it was read, or nothing.
+  /// Returns the offset from which the number was read; empty if it was not read.
   [[nodiscard]] std::optional<std::size_t> place_of(const Number& number) const {
     const auto found = places_.find(number.address);
     if (found == places_.end() || found->second.bytes != number.bytes) return {};
@@ -83,7 +84,7 @@ class TreeNumbers::Onlooker final : public TBufferFile {
   std::unordered_map<const void*, Number> places_;
 };
 
-/// All numbers of a tree.
+/// Collects the addresses of all numbers of a tree.
 class TreeNumbers::Collector {
  public:
   explicit Collector(TTree& tree) {
@@ -126,14 +127,14 @@ class TreeNumbers::Collector {
     for (const char* name : {"fBasketSize", "fEntryOffsetLen"}) add<Int_t>(&branch, TBranch::Class(), name);
     const Int_t baskets = branch.GetWriteBasket();
     add_some(branch.GetBasketBytes(), baskets);
-    add_some(branch.GetBasketEntry(), baskets + 1);  // where the next would begin
+    add_some(branch.GetBasketEntry(), baskets + 1);  // the last one is where the next basket would begin
     add_some(*static_cast<Long64_t**>(member(&branch, TBranch::Class(), "fBasketSeek")), baskets);
     if (auto* element = dynamic_cast<TBranchElement*>(&branch)) {
       add<Int_t>(element, TBranchElement::Class(), "fMaximum");
     }
   }
 
-  // Counters have these.
+  // Adds the ranges, which leaves that count elements have.
   void add_leaf(TObject& leaf) {
     if (auto* number = dynamic_cast<TLeafI*>(&leaf)) {
       for (const char* name : {"fMinimum", "fMaximum"}) add<Int_t>(number, TLeafI::Class(), name);
@@ -148,7 +149,7 @@ std::optional<TreeNumbers> TreeNumbers::read(const Header& header) {
   std::ranges::copy(header.bytes, bytes.begin() + static_cast<std::ptrdiff_t>(header.key_bytes));
   TreeNumbers found;
   found.header_.assign(header.bytes.begin(), header.bytes.end());
-  // As TKey does it: ROOT counts places within an object from the beginning of its key.
+  // As in TKey: ROOT counts offsets within an object from the beginning of its key.
   Onlooker buffer(bytes, header.file);
   buffer.SetBufferOffset(static_cast<Int_t>(header.key_bytes));
   const TDirectory::TContext context(&header.file);
@@ -187,7 +188,7 @@ bool TreeNumbers::fits(std::span<const std::byte> header) const {
 void TreeNumbers::set(std::span<const std::byte> header) const {
   for (const Number& number : numbers_) {
     const std::uint64_t value = big_endian(header.subspan(number.at, number.bytes));
-    std::memcpy(number.address, &value, number.bytes);  // little-endian, as everything that Wherry runs on
+    std::memcpy(number.address, &value, number.bytes);  // this machine is little-endian (layout/wire.hpp)
   }
 }
 

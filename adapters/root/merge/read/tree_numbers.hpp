@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A tree's header in a file is nearly the same in the next file of its writer: only some numbers differ. Reading all of
-// it is most of what ROOT does for a small file. ROOT itself shows where they are: a tree is read through
-// a buffer that notes where each number goes.
+// Finds the numbers in a tree's header that differ between the files of one writer. The rest of the header is equal,
+// and reading it is most of ROOT's work for a small file. To find the numbers, ROOT reads a tree through a buffer that
+// records where each number comes from and where it is stored.
 #pragma once
 
 #include <TTree.h>
@@ -16,11 +16,11 @@ class TFile;
 
 namespace wherry::merge {
 
-/// Entries, sizes, places of baskets, ranges of counters: of one tree, and where they are in the header it was read
-/// from.
+/// The numbers of one tree, with their places in the header that it was read from: entries, sizes, places of baskets,
+/// ranges of counters.
 class TreeNumbers {
  public:
-  /// A header as it is in a file, decompressed.
+  /// The header of a tree in a file, decompressed.
   struct Header {
     TFile& file;
     TClass& type;
@@ -28,14 +28,14 @@ class TreeNumbers {
     std::span<const std::byte> bytes;
   };
 
-  /// Reads another such tree. Empty if it is none, or if one of the numbers was not seen to be read from there.
+  /// Reads a tree from its header. Empty if the place of one of the numbers in the header could not be determined.
   static std::optional<TreeNumbers> read(const Header& header);
 
-  /// Bytes of the header.
+  /// Returns the bytes of the header.
   [[nodiscard]] std::size_t size() const { return header_.size(); }
-  /// Whether ROOT would read the same tree from it, but for these numbers.
+  /// Returns whether another header differs only in these numbers.
   [[nodiscard]] bool fits(std::span<const std::byte> header) const;
-  /// Gives the tree those of a header that fits.
+  /// Stores the numbers of a header that fits in the tree.
   void set(std::span<const std::byte> header) const;
 
   std::unique_ptr<TTree> tree;
@@ -50,7 +50,7 @@ class TreeNumbers {
   class Onlooker;
 
   std::vector<std::byte> header_;
-  std::vector<Number> numbers_;  // as they lie in the header
+  std::vector<Number> numbers_;  // in the order of the header
 };
 
 }  // namespace wherry::merge

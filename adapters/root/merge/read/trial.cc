@@ -16,17 +16,18 @@ namespace wherry::merge {
 
 namespace {
 
-// A file that makes ROOT go round for ever.
+// Timeout, for a file that sends ROOT into an endless loop.
 constexpr unsigned kMostSeconds = 30;
 
 [[noreturn]] void read_and_exit(std::span<const std::byte> file, pid_t parent) {
-  // It has the server's sockets: a successor could not listen, and workers would not see the death.
+  // This process inherits the server's sockets. It must not outlive its parent: a successor could not listen, and
+  // workers would not notice the death.
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);
   for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGALRM}) std::signal(signal, SIG_DFL);
-  // They ask the server to end, and reach its process group; the file is as good as before.
+  // These signals ask the server to end and are sent to its process group. They must not make the file look bad.
   for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, SIG_IGN);
-  ::close(STDERR_FILENO);  // what the C library says of a heap in disorder
+  ::close(STDERR_FILENO);  // hides the C library's messages about a corrupt heap
   ::alarm(kMostSeconds);
   {
     const Source source(file);
@@ -37,19 +38,19 @@ constexpr unsigned kMostSeconds = 30;
 }  // namespace
 
 std::string try_to_read(std::span<const std::byte> file, bool check) {
-  // A worker's window is not there in a forked process.
+  // A copy, because the memory of workers' windows is not inherited by a forked process.
   const std::vector<std::byte> copy(file.begin(), file.end());
   std::string fault = check ? fault_in_image(copy) : "";
   if (!fault.empty()) return fault;
   const pid_t parent = ::getpid();
   const pid_t child = ::fork();
-  if (child < 0) return std::string("no process to try it in: ") + std::strerror(errno);
+  if (child < 0) return std::string("cannot fork a process to try it: ") + std::strerror(errno);
   if (child == 0) read_and_exit(copy, parent);
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return std::strerror(errno);
   }
-  if (WIFSIGNALED(status)) return std::string("it kills ROOT: ") + ::strsignal(WTERMSIG(status));
+  if (WIFSIGNALED(status)) return std::string("it crashes ROOT: ") + ::strsignal(WTERMSIG(status));
   return {};
 }
 

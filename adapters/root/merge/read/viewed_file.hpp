@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file that is read where it lies, and can be turned to the bytes of another.
+// A ROOT file that is read in place from memory, and whose bytes can be replaced by those of another file.
 #pragma once
 
 #include <TMemFile.h>
@@ -15,10 +15,10 @@ namespace wherry::merge {
 class ViewedFile final : public TMemFile {
  public:
   explicit ViewedFile(std::span<const std::byte> bytes)
-      // ROOT looks in every name for the pattern of a zip archive's, in a time that grows with its length.
+      // A short name: ROOT searches every name for the pattern of a zip archive, in time that grows with its length.
       : TMemFile("f", ZeroCopyView_t(reinterpret_cast<const char*>(bytes.data()), bytes.size())), bytes_(bytes) {}
 
-  /// Objects that were read from the other stay in memory; its keys are no more where they were.
+  /// Replaces the bytes. Objects that were read before stay in memory, but their keys do not match the new bytes.
   void turn_to(std::span<const std::byte> bytes, Long64_t seek_info, Int_t info_bytes) {
     bytes_ = bytes;
     fEND = static_cast<Long64_t>(bytes.size());

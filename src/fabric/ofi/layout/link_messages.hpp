@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the two ends of a data connection between hosts say to each other, beside writes into memory: messages of one
-// size, and the word that travels with a write as remote CQ data. In the byte order of little-endian machines.
+// What the two ends of a data connection between hosts send to each other, besides writes into memory: messages of one
+// size, and the word that travels with a write as remote CQ data. Little-endian.
 #pragma once
 
 #include <bit>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of the rendezvous between hosts (fabric/ofi/rendezvous.hpp), in the byte order of little-endian
-// machines. `version` and `magic` keep their places in all versions, so that two versions can tell each other.
+// The messages of the rendezvous between hosts (fabric/ofi/rendezvous.hpp). Little-endian. `version` and `magic` keep
+// their places in all versions, so that two versions can recognize each other.
 #pragma once
 
 #include <bit>
@@ -18,7 +18,7 @@ inline constexpr std::size_t kNonceBytes = 32;
 inline constexpr std::size_t kProofBytes = 32;
 inline constexpr std::size_t kMostDataBytes = 1024;
 inline constexpr std::size_t kMostReasonBytes = 255;
-/// A hello has the size of the largest frame in use, so that a path that carries small packets only shows here.
+/// A hello has the size of the largest frame in use, so that a path that drops large packets is detected here.
 inline constexpr std::size_t kHelloBytes = 9000;
 
 /// "Are you (job, node, port)?"
@@ -34,9 +34,9 @@ struct Question {
 
 enum class Verdict : std::uint32_t {
   yes = 1,
-  no = 2,       // another address is listened on here
+  no = 2,       // this process listens at another address
   full = 3,     // too many connectors wait to be accepted
-  version = 4,  // the question is of another version
+  version = 4,  // the question has another version
 };
 
 struct Answer {
@@ -49,12 +49,12 @@ struct Answer {
 
 enum class Kind : std::uint32_t {
   hello = 1,
-  receipt = 2,    // of the listener's fabric: the hello came and its proof is good
-  refusal = 3,    // of the listener's program: `reason` says why
-  wrong_key = 4,  // of the listener's fabric, which cannot prove anything to this connector
+  receipt = 2,    // from the listener's fabric: the hello has arrived and its proof is correct
+  refusal = 3,    // from the listener's program: `reason` has the cause
+  wrong_key = 4,  // from the listener's fabric, which cannot prove anything to this connector
 };
 
-/// Of the connector, of the listener, and the listener's receipt or refusal.
+/// The hello of the connector or of the listener, or the listener's receipt or refusal.
 struct Hello {
   std::uint32_t version;
   std::uint32_t magic;
