@@ -271,8 +271,8 @@ int Space::wait(Mark mark, Clock::duration timeout, const GiveUp& give_up) {
   }
   if (mark.calls > own_page_.started.load(std::memory_order_acquire)) return EINVAL;  // WINDOW-RMA
   const auto complete = [&] {
-    return own_page_.completed.load(std::memory_order_acquire) >= mark.calls;
-  };  // WINDOW-RMA
+    return own_page_.completed.load(std::memory_order_acquire) >= mark.calls;  // WINDOW-RMA
+  };
   for (Backoff backoff; !complete(); backoff.pause()) {
     // Calls that the peer completed before it left are visible once it is seen to have left.
     if (peer_left()) return complete() ? 0 : ECONNRESET;
