@@ -44,11 +44,11 @@ const char* library_in(const char* list) {
   return nullptr;
 }
 
-/// Makes LD_PRELOAD with this library before the others, or without it if the program is foreign.
-char* rewritten(const char* list, Sight sight, std::span<char> text) {
+/// Makes LD_PRELOAD with this library before the others, or without it if the program is incompatible.
+char* rewritten(const char* list, PreloadSupport support, std::span<char> text) {
   char* end = std::copy(kPreload.begin(), kPreload.end(), text.begin().base());
   const char* const there = list == nullptr ? nullptr : library_in(list);
-  if (sight == Sight::foreign && there != nullptr) {
+  if (support == PreloadSupport::incompatible && there != nullptr) {
     end = std::copy(list, there, end);
     const char* const rest = there + library_length;
     end = std::copy(rest, rest + std::strlen(rest), end);
@@ -102,7 +102,8 @@ std::size_t text_for(char* const* given) noexcept {
   return longest + kPreload.size() + library_length + 2;
 }
 
-char* const* complete(char* const* given, Sight sight, std::span<char*> room, std::span<char> text) noexcept {
+char* const* complete(char* const* given, PreloadSupport support, std::span<char*> room,
+                      std::span<char> text) noexcept {
   if (library == nullptr) return given;
   std::size_t count = 0;
   bool changed = false;
@@ -113,8 +114,8 @@ char* const* complete(char* const* given, Sight sight, std::span<char*> room, st
     if (is_named(word, kPreload)) {
       has_preload = true;
       const bool is_there = library_in(word + kPreload.size()) != nullptr;
-      if (is_there == (sight == Sight::foreign)) {
-        word = rewritten(word + kPreload.size(), sight, text);
+      if (is_there == (support == PreloadSupport::incompatible)) {
+        word = rewritten(word + kPreload.size(), support, text);
         changed = true;
       }
     }
@@ -123,8 +124,8 @@ char* const* complete(char* const* given, Sight sight, std::span<char*> room, st
     }
     room[count++] = word;
   }
-  if (!has_preload && sight != Sight::foreign) {
-    room[count++] = rewritten(nullptr, sight, text);
+  if (!has_preload && support != PreloadSupport::incompatible) {
+    room[count++] = rewritten(nullptr, support, text);
     changed = true;
   }
   for (std::size_t i = 0; i < variable_count; i++) {

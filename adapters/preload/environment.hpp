@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <span>
 
-#include "base/visible.hpp"
+#include "base/preload_support.hpp"
 
 namespace wherry::preload {
 
@@ -23,8 +23,8 @@ std::size_t count_variables(char* const* given) noexcept;
 
 /// Returns `given`, which must be readable, with the kept variables that it lacks; `given` itself if it lacks none.
 /// `room` has count_variables() + kMostVariables + 1 words, `text` has text_for() bytes. If the program's loader is
-/// foreign, this library is removed from LD_PRELOAD.
-char* const* complete(char* const* given, Sight sight, std::span<char*> room, std::span<char> text) noexcept;
+/// incompatible, this library is removed from LD_PRELOAD.
+char* const* complete(char* const* given, PreloadSupport support, std::span<char*> room, std::span<char> text) noexcept;
 /// Bytes that `complete` needs for its text.
 std::size_t text_for(char* const* given) noexcept;
 

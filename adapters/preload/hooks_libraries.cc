@@ -3,7 +3,7 @@
 // The hook of the call that lists the libraries of a process.
 #include <link.h>
 
-#include "base/shown_last.hpp"
+#include "base/iterate_with_this_last.hpp"
 #include "hook.hpp"
 #include "next.hpp"
 

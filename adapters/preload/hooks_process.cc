@@ -21,7 +21,7 @@
 #include <span>
 #include <utility>
 
-#include "base/visible.hpp"
+#include "base/preload_support.hpp"
 #include "descriptors.hpp"
 #include "direct_files.hpp"
 #include "environment.hpp"
@@ -56,7 +56,7 @@ void repair_after_fork() noexcept {
 }  // namespace wherry::preload
 
 using namespace wherry::preload;
-using wherry::Sight;
+using wherry::PreloadSupport;
 
 namespace {
 
@@ -64,32 +64,32 @@ bool is_string(const char* string) { return ProgramMemory().length_of(string) !=
 
 /// Returns whether the loader of a program will load this library. A program whose name cannot be read is refused by
 /// the kernel.
-Sight sight_of(int at, const char* path, int flags) {
-  if (is_filtered()) return Sight::foreign;
-  return is_string(path) ? wherry::look_at(at, path, flags) : Sight::seen;
+PreloadSupport support_of(int at, const char* path, int flags) {
+  if (is_filtered()) return PreloadSupport::incompatible;
+  return is_string(path) ? wherry::preload_support_of(at, path, flags) : PreloadSupport::supported;
 }
 
 /// The same for a name that is searched in PATH.
-Sight sight_of_found(const char* name) {
+PreloadSupport support_of_found(const char* name) {
   std::array<char, PATH_MAX> room{};
-  if (is_filtered()) return Sight::foreign;
-  if (!is_string(name)) return Sight::seen;
+  if (is_filtered()) return PreloadSupport::incompatible;
+  if (!is_string(name)) return PreloadSupport::supported;
   const char* const path = wherry::find_in_path(name, room.data());
-  return path == nullptr ? Sight::unseen : wherry::look_at(AT_FDCWD, path, 0);
+  return path == nullptr ? PreloadSupport::ignored : wherry::preload_support_of(AT_FDCWD, path, 0);
 }
 
 /// Completes `given`, on the stack of the caller.
-#define WHERRY_ENVIRONMENT(given, sight)                                                              \
-  ({                                                                                                  \
-    const std::size_t variables = count_variables(given);                                             \
-    char* const* completed = given;                                                                   \
-    if (variables != ProgramMemory::kUnreadable) {                                                    \
-      const std::size_t words = variables + kMostVariables + 1;                                       \
-      const std::size_t bytes = text_for(given);                                                      \
-      completed = complete(given, sight, {static_cast<char**>(alloca(words * sizeof(char*))), words}, \
-                           {static_cast<char*>(alloca(bytes)), bytes});                               \
-    }                                                                                                 \
-    completed;                                                                                        \
+#define WHERRY_ENVIRONMENT(given, support)                                                              \
+  ({                                                                                                    \
+    const std::size_t variables = count_variables(given);                                               \
+    char* const* completed = given;                                                                     \
+    if (variables != ProgramMemory::kUnreadable) {                                                      \
+      const std::size_t words = variables + kMostVariables + 1;                                         \
+      const std::size_t bytes = text_for(given);                                                        \
+      completed = complete(given, support, {static_cast<char**>(alloca(words * sizeof(char*))), words}, \
+                           {static_cast<char*>(alloca(bytes)), bytes});                                 \
+    }                                                                                                   \
+    completed;                                                                                          \
   })
 
 struct Start {
@@ -228,24 +228,26 @@ WHERRY_HOOK int unshare(int flags) noexcept {
 
 WHERRY_HOOK int execve(const char* path, char* const arguments[], char* const environment[]) noexcept {
   const AllShared shared;
-  return WHERRY_NEXT(execve, path, arguments, WHERRY_ENVIRONMENT(environment, sight_of(AT_FDCWD, path, 0)));
+  return WHERRY_NEXT(execve, path, arguments, WHERRY_ENVIRONMENT(environment, support_of(AT_FDCWD, path, 0)));
 }
 
 WHERRY_HOOK int execveat(int at, const char* path, char* const arguments[], char* const environment[],
                          int flags) noexcept {
   const AllShared shared;
-  return WHERRY_NEXT(execveat, at, path, arguments, WHERRY_ENVIRONMENT(environment, sight_of(at, path, flags)), flags);
+  return WHERRY_NEXT(execveat, at, path, arguments, WHERRY_ENVIRONMENT(environment, support_of(at, path, flags)),
+                     flags);
 }
 
 WHERRY_HOOK int fexecve(int fd, char* const arguments[], char* const environment[]) noexcept {
   const AllShared shared;
   return WHERRY_NEXT(fexecve, fd, arguments,
-                     WHERRY_ENVIRONMENT(environment, is_filtered() ? Sight::foreign : wherry::look_at(fd, nullptr, 0)));
+                     WHERRY_ENVIRONMENT(environment, is_filtered() ? PreloadSupport::incompatible
+                                                                   : wherry::preload_support_of(fd, nullptr, 0)));
 }
 
 WHERRY_HOOK int execvpe(const char* name, char* const arguments[], char* const environment[]) noexcept {
   const AllShared shared;
-  return WHERRY_NEXT(execvpe, name, arguments, WHERRY_ENVIRONMENT(environment, sight_of_found(name)));
+  return WHERRY_NEXT(execvpe, name, arguments, WHERRY_ENVIRONMENT(environment, support_of_found(name)));
 }
 
 WHERRY_HOOK int execv(const char* path, char* const arguments[]) noexcept { return execve(path, arguments, environ); }
@@ -281,14 +283,14 @@ WHERRY_HOOK int posix_spawn(pid_t* child, const char* path, const posix_spawn_fi
                             const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
   return spawned(actions, WHERRY_NEXT(posix_spawn, child, path, actions, attributes, arguments,
-                                      WHERRY_ENVIRONMENT(environment, sight_of(AT_FDCWD, path, 0))));
+                                      WHERRY_ENVIRONMENT(environment, support_of(AT_FDCWD, path, 0))));
 }
 
 WHERRY_HOOK int posix_spawnp(pid_t* child, const char* name, const posix_spawn_file_actions_t* actions,
                              const posix_spawnattr_t* attributes, char* const arguments[], char* const environment[]) {
   const AllShared shared;
   return spawned(actions, WHERRY_NEXT(posix_spawnp, child, name, actions, attributes, arguments,
-                                      WHERRY_ENVIRONMENT(environment, sight_of_found(name))));
+                                      WHERRY_ENVIRONMENT(environment, support_of_found(name))));
 }
 
 WHERRY_HOOK int posix_spawn_file_actions_addopen(posix_spawn_file_actions_t* actions, int fd, const char* path,

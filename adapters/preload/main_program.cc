@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "base/visible.hpp"
+#include "base/preload_support.hpp"
 
 namespace wherry::preload {
 namespace {

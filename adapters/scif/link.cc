@@ -30,7 +30,7 @@ Link::Link(EndpointEntry& entry, EndpointWaiter& waiter, int fd, std::unique_ptr
                     connection->segment().data() + layout::kScifPageBytes),
       send_queue(waiter, entry.sending, page(connection->segment().data()), page(connection->map()),
                  connection->map() + layout::kScifPageBytes),
-      space(*connection, kSpacePlace, kSpacePlace, window::Space::EndIsTold::by_others) {
+      space(*connection, kSpacePlace, kSpacePlace, window::Space::EndNotice::by_caller) {
   show(fd, waiter.socket());
 }
 

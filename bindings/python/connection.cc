@@ -84,7 +84,8 @@ void Connection::close(std::optional<double> timeout) {
       result = held->messages.is_open() ? held->messages.flush() : Result();
       (void)held->stream().finish_sending();
     } else {
-      result = held->messages.is_open() ? held->messages.close(deadline.rest()) : held->bytes.close(deadline.rest());
+      result = held->messages.is_open() ? held->messages.close(deadline.remaining())
+                                        : held->bytes.close(deadline.remaining());
     }
   }
   if (timeout && result.failed()) fail(result, "close");

@@ -79,7 +79,7 @@ std::chrono::nanoseconds Deadline::slice() const noexcept {
   return std::clamp(left, std::chrono::nanoseconds(0), kSlice);
 }
 
-Timeout Deadline::rest() const noexcept {
+Timeout Deadline::remaining() const noexcept {
   if (!end_) return {};
   return std::max(std::chrono::nanoseconds(*end_ - std::chrono::steady_clock::now()), std::chrono::nanoseconds(0));
 }

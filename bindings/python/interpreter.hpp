@@ -35,7 +35,7 @@ class Deadline {
   /// The time to wait before signal handlers run: at most 50 ms.
   [[nodiscard]] std::chrono::nanoseconds slice() const noexcept;
   /// The remaining time, without the limit of a slice. Empty: no limit.
-  [[nodiscard]] Timeout rest() const noexcept;
+  [[nodiscard]] Timeout remaining() const noexcept;
 
  private:
   std::optional<std::chrono::steady_clock::time_point> end_;

@@ -19,8 +19,8 @@
 
 namespace wherry::python {
 
-[[nodiscard]] inline std::size_t joined_to(const Publisher& publisher) { return publisher.subscribers(); }
-[[nodiscard]] inline std::size_t joined_to(const Subscriber& subscriber) { return subscriber.publishers(); }
+[[nodiscard]] inline std::size_t peer_count(const Publisher& publisher) { return publisher.subscribers(); }
+[[nodiscard]] inline std::size_t peer_count(const Subscriber& subscriber) { return subscriber.publishers(); }
 
 /// Blocks until `wanted` peers are connected. Throws the errors of admit.
 template <class Library>
@@ -39,10 +39,10 @@ std::size_t admit_in_slices(Library& library, std::size_t wanted, const Deadline
 /// Blocks until one more peer is connected. If peers leave meanwhile, the number to reach is lowered.
 template <class Library>
 void join_one(Library& library, const std::string& address, std::optional<double> timeout) {
-  std::size_t before = joined_to(library);
+  std::size_t before = peer_count(library);
   {
     const Unlocked unlocked;
-    library.start_connect(address, Deadline(timeout).rest());
+    library.start_connect(address, Deadline(timeout).remaining());
   }
   const Deadline deadline(timeout);
   while (true) {
@@ -54,7 +54,7 @@ void join_one(Library& library, const std::string& address, std::optional<double
       if (error.code().value() != ETIMEDOUT || deadline.has_passed()) throw;
     }
     run_signal_handlers();
-    before = std::min(before, joined_to(library));
+    before = std::min(before, peer_count(library));
   }
 }
 
@@ -84,7 +84,7 @@ void bind_joining(nanobind::class_<Self>& type, LibraryOf library_of) {
           "start_connect",
           [library_of](Self& self, const std::string& address, Seconds wait) {
             const auto turn = self.begin(Deadline(std::nullopt), "start_connect");
-            library_of(self, "start_connect").start_connect(address, Deadline(wait).rest());
+            library_of(self, "start_connect").start_connect(address, Deadline(wait).remaining());
           },
           "address"_a, "wait"_a = nb::none(), "The same, but returns at once: admit completes it.")
       .def(

@@ -219,7 +219,7 @@ void bind_peers(nb::class_<PythonMailbox>& type) {
           [](PythonMailbox& self, const std::string& address, Seconds wait) {
             const Deadline deadline(wait);
             const Taken taken = self.begin(Deadline(std::nullopt), "connect");
-            return self.mailbox("connect").connect(address, deadline.rest());
+            return self.mailbox("connect").connect(address, deadline.remaining());
           },
           "address"_a, "wait"_a = nb::none(),
           "Connects to the mailbox that listens there, or will, and returns the peer's number. Never blocks: messages "

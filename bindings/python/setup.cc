@@ -101,7 +101,7 @@ class PythonConnecting {
  public:
   PythonConnecting(const std::string& address, const StreamOptions& options, const Deadline& deadline) {
     const Unlocked unlocked;  // a name lookup may block
-    attempt_ = wherry::start_connect(address, options, deadline.rest().value_or(std::chrono::nanoseconds::max()));
+    attempt_ = wherry::start_connect(address, options, deadline.remaining().value_or(std::chrono::nanoseconds::max()));
   }
   std::optional<Stream> try_finish() {
     const Unlocked unlocked;

@@ -14,13 +14,13 @@ using std::chrono::nanoseconds;
 LimitedLog::LimitedLog(std::string subject, Limit limit, Clock now)
     : subject_(std::move(subject)), limit_(limit), now_(now), period_began_(now()) {}
 
-LimitedLog::~LimitedLog() { tell(); }
+LimitedLog::~LimitedLog() { report_suppressed(); }
 
 void LimitedLog::write(Level level, std::string_view text) noexcept {
   if (!enabled(level)) return;
   const std::lock_guard lock(mutex_);
   if (left_of_period() <= nanoseconds::zero()) {
-    tell();
+    report_suppressed();
     period_began_ = now_();
     written_ = 0;
   }
@@ -28,18 +28,18 @@ void LimitedLog::write(Level level, std::string_view text) noexcept {
     ++written_;
     return log::write(level, text);
   }
-  level_ = left_out_ == 0 ? level : std::min(level_, level);
-  ++left_out_;
+  level_ = suppressed_ == 0 ? level : std::min(level_, level);
+  ++suppressed_;
 }
 
-void LimitedLog::tell_left_out() noexcept {
+void LimitedLog::report_if_due() noexcept {
   const std::lock_guard lock(mutex_);
-  if (left_of_period() <= nanoseconds::zero()) tell();
+  if (left_of_period() <= nanoseconds::zero()) report_suppressed();
 }
 
-int LimitedLog::told_in_ms() const noexcept {
+int LimitedLog::report_due_in_ms() const noexcept {
   const std::lock_guard lock(mutex_);
-  if (left_out_ == 0) return -1;
+  if (suppressed_ == 0) return -1;
   const auto left = std::chrono::ceil<milliseconds>(std::max(left_of_period(), nanoseconds::zero()));
   return static_cast<int>(std::min<milliseconds::rep>(left.count(), std::numeric_limits<int>::max()));
 }
@@ -48,12 +48,12 @@ nanoseconds LimitedLog::left_of_period() const {
   return limit_.period - nanoseconds(static_cast<nanoseconds::rep>(now_() - period_began_));
 }
 
-void LimitedLog::tell() noexcept {
-  if (left_out_ == 0) return;
+void LimitedLog::report_suppressed() noexcept {
+  if (suppressed_ == 0) return;
   try {
-    log::write(level_, subject_ + ": " + std::to_string(left_out_) +
-                           (left_out_ == 1 ? " more line was left out" : " more lines were left out"));
-    left_out_ = 0;
+    log::write(level_, subject_ + ": " + std::to_string(suppressed_) +
+                           (suppressed_ == 1 ? " more line was left out" : " more lines were left out"));
+    suppressed_ = 0;
   } catch (const std::exception&) {
     // Out of memory: reported with the next suppressed lines.
   }

@@ -34,13 +34,13 @@ class LimitedLog {
   /// As log::write, or suppresses the line.
   void write(Level level, std::string_view text) noexcept;
   /// Reports suppressed lines if their period is over; `write` does that, too.
-  void tell_left_out() noexcept;
-  /// Returns the milliseconds until `tell_left_out` has something to report; -1, as for poll: no line is suppressed.
-  [[nodiscard]] int told_in_ms() const noexcept;
+  void report_if_due() noexcept;
+  /// Returns the milliseconds until `report_if_due` has something to report; -1, as for poll: no line is suppressed.
+  [[nodiscard]] int report_due_in_ms() const noexcept;
 
  private:
   [[nodiscard]] std::chrono::nanoseconds left_of_period() const;
-  void tell() noexcept;
+  void report_suppressed() noexcept;
 
   const std::string subject_;
   const Limit limit_;
@@ -48,7 +48,7 @@ class LimitedLog {
   mutable std::mutex mutex_;
   std::uint64_t period_began_ = 0;
   std::uint64_t written_ = 0;  // in this period
-  std::uint64_t left_out_ = 0;
+  std::uint64_t suppressed_ = 0;
   Level level_ = Level::warning;  // most severe level of the suppressed lines
 };
 

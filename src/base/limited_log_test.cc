@@ -65,19 +65,19 @@ TEST_F(LimitedLogTest, InEachPeriodSomeLinesAreWrittenAndTheOthersCounted) {
 }
 
 TEST_F(LimitedLogTest, WhatWasLeftOutIsToldAtTheEndOfThePeriodToo) {
-  const auto tell = [this] { limited_->tell_left_out(); };
+  const auto report = [this] { limited_->report_if_due(); };
   lines_of(2);
-  EXPECT_EQ(limited_->told_in_ms(), -1);
+  EXPECT_EQ(limited_->report_due_in_ms(), -1);
   lines_of(3);
-  EXPECT_EQ(limited_->told_in_ms(), 10);
+  EXPECT_EQ(limited_->report_due_in_ms(), 10);
   now_ns += 9'500'000;
-  EXPECT_EQ(limited_->told_in_ms(), 1);
-  EXPECT_EQ(lines_of(tell), Lines{});
+  EXPECT_EQ(limited_->report_due_in_ms(), 1);
+  EXPECT_EQ(lines_of(report), Lines{});
   now_ns += 1'000'000;
-  EXPECT_EQ(limited_->told_in_ms(), 0);
-  EXPECT_EQ(lines_of(tell), Lines{"warning: server: 3 more lines were left out"});
-  EXPECT_EQ(limited_->told_in_ms(), -1);
-  EXPECT_EQ(lines_of(tell), Lines{});
+  EXPECT_EQ(limited_->report_due_in_ms(), 0);
+  EXPECT_EQ(lines_of(report), Lines{"warning: server: 3 more lines were left out"});
+  EXPECT_EQ(limited_->report_due_in_ms(), -1);
+  EXPECT_EQ(lines_of(report), Lines{});
 }
 
 TEST_F(LimitedLogTest, TheDestructorTellsTheRest) {
@@ -87,7 +87,7 @@ TEST_F(LimitedLogTest, TheDestructorTellsTheRest) {
 
 TEST_F(LimitedLogTest, LinesBelowTheLevelAreNotCounted) {
   EXPECT_EQ(lines_of(5, Level::info), Lines{});
-  EXPECT_EQ(limited_->told_in_ms(), -1);
+  EXPECT_EQ(limited_->report_due_in_ms(), -1);
   EXPECT_EQ(lines_of(3, Level::error), (Lines{"error: 0", "error: 1"}));
   EXPECT_EQ(lines_of([this] { limited_.reset(); }), Lines{"error: server: 1 more line was left out"});
 }

@@ -173,7 +173,7 @@ void Connector::retry_later(Pair& pair) noexcept {
 }
 
 void Connector::retry_all(Time now) noexcept {
-  if ((waiting_ == 0 && !port_rests_) || now < next_retry_) return;
+  if ((waiting_ == 0 && !port_is_paused_) || now < next_retry_) return;
   if (waiting_ != 0) next_retry_ = Time::max();
   for (Mailbox::Peer peer = 0; peer < pairs_.numbers(); ++peer) {
     Pair* pair = pairs_.find(peer);
@@ -189,8 +189,8 @@ void Connector::retry_all(Time now) noexcept {
       (void)lose(*pair, ENOMEM);
     }
   }
-  if (!port_rests_) return;
-  rest_port(false);
+  if (!port_is_paused_) return;
+  set_port_paused(false);
   accept_all();
 }
 
@@ -225,7 +225,7 @@ void Connector::finish_attempt(Pair& pair) noexcept {
 }
 
 void Connector::accept_all() noexcept {
-  if (listener_ == nullptr || port_rests_) return;
+  if (listener_ == nullptr || port_is_paused_) return;
   try {
     while (auto connection = listener_->try_accept(offer())) {
       try {
@@ -236,21 +236,21 @@ void Connector::accept_all() noexcept {
     }
   } catch (const std::exception& error) {
     log_dropped(error);
-    rest_port(true);
+    set_port_paused(true);
   }
 }
 
 /// Pauses the port, which cannot be served now and must not wake this side; or resumes it.
-void Connector::rest_port(bool rests) noexcept {
-  if (port_rests_ == rests) return;
-  port_rests_ = rests;
+void Connector::set_port_paused(bool paused) noexcept {
+  if (port_is_paused_ == paused) return;
+  port_is_paused_ = paused;
   next_retry_ = stream::SteadyClock::now() + kRetry;
-  if (rests) return bells_.unwatch(listener_->descriptor());
+  if (paused) return bells_.unwatch(listener_->descriptor());
   try {
     bells_.watch(listener_->descriptor(), port_);
   } catch (const std::exception& error) {
     log_dropped(error);
-    port_rests_ = true;
+    port_is_paused_ = true;
   }
 }
 

@@ -51,7 +51,7 @@ class Connector {
   void retry_all(Time now) noexcept;
   /// When retry_all is next due. Empty: nothing is waiting.
   [[nodiscard]] std::optional<Time> next_retry() const noexcept {
-    return waiting_ != 0 || port_rests_ ? std::optional(next_retry_) : std::nullopt;
+    return waiting_ != 0 || port_is_paused_ ? std::optional(next_retry_) : std::nullopt;
   }
 
   /// Sends the message as early data. False: the peer has granted a section or is about to, or there is no room. The
@@ -78,7 +78,7 @@ class Connector {
   Pair& make_pair();
   void start(Pair& pair, const fabric::Deadline& listener_by);
   void retry_later(Pair& pair) noexcept;
-  void rest_port(bool rests) noexcept;
+  void set_port_paused(bool paused) noexcept;
   void accept(std::unique_ptr<fabric::Connection> connection);
   [[nodiscard]] bool give_up(Pair& pair) noexcept;
   void change_over(Pair& pair, std::unique_ptr<fabric::Connection> connection) noexcept;
@@ -104,7 +104,7 @@ class Connector {
   std::string fabric_name_;  ///< as in the user's addresses
   std::unique_ptr<fabric::Listener> listener_;
   Source port_{Source::Kind::port};
-  bool port_rests_ = false;  ///< paused because it could not be served
+  bool port_is_paused_ = false;  ///< paused because it could not be served
   Address nowhere_;
   std::size_t waiting_ = 0;  ///< pairs in State::waiting
   Time next_retry_{};        ///< valid while a pair waits or the port is paused

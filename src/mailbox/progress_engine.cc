@@ -71,7 +71,7 @@ void ProgressEngine::poll_kernel() noexcept {
   std::array<Source*, 64> events;
   bool refused = false;
   for (Source* source : bells_.take(events, refused)) on_event(*source);
-  if (refused) suspect_all();
+  if (refused) poll_without_epoll();
   connector_.retry_all(now);
 }
 
@@ -102,7 +102,7 @@ void ProgressEngine::on_bell(Pair& pair, Bell bell) noexcept {
 }
 
 /// Treats every event as pending, because the kernel refuses epoll_wait (a seccomp filter).
-void ProgressEngine::suspect_all() noexcept {
+void ProgressEngine::poll_without_epoll() noexcept {
   connector_.accept_all();
   for (const auto& pair : pairs_) {
     if (pair == nullptr) continue;

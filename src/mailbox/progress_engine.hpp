@@ -62,7 +62,7 @@ class ProgressEngine {
   void poll_kernel_if_due() noexcept;
   void on_event(Source& source) noexcept;
   void on_bell(Pair& pair, fabric::Bell bell) noexcept;
-  void suspect_all() noexcept;
+  void poll_without_epoll() noexcept;
   bool arm(Pair& pair) noexcept;
   void arm_unless_few(Pair& pair) noexcept;
 

@@ -6,7 +6,7 @@
 namespace wherry::mailbox {
 namespace {
 
-/// Fewest lines of a talker beside its header. So the budget bounds the number of talkers.
+/// Fewest lines of a top sender beside its header. So the budget bounds the number of top senders.
 constexpr Lines kLeastPayload = 4;
 
 Lines lines_of(std::size_t bytes) {
@@ -26,7 +26,7 @@ SectionAllocator::SectionAllocator(Pairs& pairs, const MailboxOptions& options)
 
 void SectionAllocator::reserve(std::size_t pairs) {
   ledger_.reserve(pairs);
-  talkers_.reserve(pairs);
+  top_senders_.reserve(pairs);
 }
 
 std::size_t SectionAllocator::initial_bytes() const noexcept { return initial_ * layout::kMailboxLine; }
@@ -36,7 +36,7 @@ std::size_t SectionAllocator::most_bytes() const noexcept {
 }
 
 std::uint32_t SectionAllocator::weight_of(const Pair& pair) const noexcept {
-  if (follows_traffic()) return talkers_.is_talker(pair.number) ? 1 : 0;
+  if (follows_traffic()) return top_senders_.is_top_sender(pair.number) ? 1 : 0;
   return layout_ == Layout::topology ? pair.weight : 1;
 }
 
@@ -54,7 +54,7 @@ void SectionAllocator::leave(Pair& pair) noexcept {
   --open_;
   ledger_.close(pair.number);
   set_lane(pair, false);
-  talkers_.forget(pair.number);
+  top_senders_.forget(pair.number);
 }
 
 Division SectionAllocator::division() const noexcept {
@@ -69,7 +69,7 @@ Division SectionAllocator::division() const noexcept {
 
 void SectionAllocator::allocate() noexcept {
   const Division all = division();
-  talkers_.limit(std::max<std::size_t>(1, all.payload() / kLeastPayload));
+  top_senders_.limit(std::max<std::size_t>(1, all.payload() / kLeastPayload));
   pairs_.for_each_open([&](const Pair& pair) {
     const Lines share = is_initial(pair) ? initial_ : all.share(weight_of(pair));
     const Lines lines = share + (pair.has_lane ? lane_ : 0);

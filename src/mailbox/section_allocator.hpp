@@ -4,7 +4,7 @@
 //
 // May include: base, layout, fabric.
 //
-// Ledger decides which grants may be made when, Division computes the sizes, Talkers finds the peers that send.
+// Ledger decides which grants may be made when, Division computes the sizes, TopSenders finds the peers that send.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 #include "mailbox/divide.hpp"
 #include "mailbox/ledger.hpp"
 #include "mailbox/pairs.hpp"
-#include "mailbox/talkers.hpp"
+#include "mailbox/top_senders.hpp"
 
 namespace wherry::mailbox {
 
@@ -43,7 +43,7 @@ class SectionAllocator {
   /// `bytes` from the peer were consumed.
   void on_consumed(Pair& pair, std::size_t bytes) noexcept {
     if (!pair.has_sent) on_first_message(pair);
-    if (follows_traffic() && talkers_.on_piece(pair.number, bytes) && talkers_.end_period()) allocate();
+    if (follows_traffic() && top_senders_.on_piece(pair.number, bytes) && top_senders_.end_period()) allocate();
   }
 
   // As the functions of Mailbox.
@@ -82,7 +82,7 @@ class SectionAllocator {
   Lines budget_;
   Layout layout_;
   Ledger ledger_;
-  Talkers talkers_;
+  TopSenders top_senders_;
   std::size_t open_ = 0;         ///< pairs
   std::uint32_t lanes_ = 0;      ///< pairs that have a lane
   bool has_neighbours_ = false;  ///< neighbours were declared

@@ -24,10 +24,10 @@ std::atomic<bool> refused{false};
 
 /// CPU time of a huge page, at most: what the faults of 512 small pages take. It takes a tenth of that, but for a
 /// virtual machine, where the host may have to find the memory first, twice as much and more.
-constexpr std::chrono::nanoseconds kDear{1'000'000};
+constexpr std::chrono::nanoseconds kMaxCpuTimePerHugePage{1'000'000};
 /// Its time by the clock, at most. Beyond the CPU time it waits: for the work of other CPUs, mostly for microseconds;
 /// for the host, for compaction or for a lock of the kernel's, where nothing bounds it.
-constexpr std::chrono::nanoseconds kLong{10'000'000};
+constexpr std::chrono::nanoseconds kMaxTimePerHugePage{10'000'000};
 std::atomic<bool> slow{false};  ///< one took longer
 
 std::chrono::nanoseconds read(clockid_t clock) {
@@ -97,7 +97,8 @@ std::size_t collapse_into_huge_pages(std::span<std::byte> memory) {
     const auto cpu_start = read(CLOCK_THREAD_CPUTIME_ID);
     const bool collapsed = collapse(part);
     const auto each = static_cast<std::int64_t>(part.size() / kHugePage);
-    if (read(CLOCK_THREAD_CPUTIME_ID) - cpu_start > each * kDear || read(CLOCK_MONOTONIC) - start > each * kLong)
+    if (read(CLOCK_THREAD_CPUTIME_ID) - cpu_start > each * kMaxCpuTimePerHugePage ||
+        read(CLOCK_MONOTONIC) - start > each * kMaxTimePerHugePage)
       slow.store(true, std::memory_order_relaxed);
     if (collapsed) done += part.size();
     if (!collapsed || slow.load(std::memory_order_relaxed)) break;

@@ -79,14 +79,14 @@ std::unique_ptr<fabric::Connection> ConnectionSetup::finished() {
   return nullptr;
 }
 
-void ConnectionSetup::rest(bool yes) {
-  if (rests_ == yes || listener_ == nullptr) return;
-  if (yes) {
+void ConnectionSetup::set_port_paused(bool paused) {
+  if (port_is_paused_ == paused || listener_ == nullptr) return;
+  if (paused) {
     wait_set_.unwatch(listener_->descriptor());
   } else {
     wait_set_.watch(listener_->descriptor());
   }
-  rests_ = yes;
+  port_is_paused_ = paused;
 }
 
 void ConnectionSetup::log_dropped(const Error& error) {

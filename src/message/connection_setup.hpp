@@ -35,7 +35,7 @@ class ConnectionSetup {
   /// next call.
   template <class Join>
   void join_new(const fabric::Offer& offer, Join&& join) {
-    rest(false);
+    set_port_paused(false);
     for (std::unique_ptr<fabric::Connection> connection; (connection = accepted(offer)) != nullptr;) {
       try {
         join(std::move(connection));
@@ -48,7 +48,7 @@ class ConnectionSetup {
     while (auto connection = finished()) join(std::move(connection));
   }
   /// Stops or resumes watching the port. Used while the port cannot be served; the next `join_new` resumes.
-  void rest(bool yes);
+  void set_port_paused(bool paused);
 
   [[nodiscard]] bool set_up() const noexcept { return fabric_ != nullptr; }
   /// Whether a connection may still come about: there is a listener or an attempt.
@@ -65,7 +65,7 @@ class ConnectionSetup {
   fabric::Fabric* fabric_ = nullptr;
   std::unique_ptr<fabric::Listener> listener_;
   std::vector<std::unique_ptr<fabric::Connecting>> attempts_;
-  bool rests_ = false;
+  bool port_is_paused_ = false;
 };
 
 }  // namespace wherry::message

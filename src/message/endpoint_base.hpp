@@ -63,7 +63,7 @@ class EndpointBase {
       wait_set_.sleep_unless(deadline, [] { return false; });
     }
   }
-  /// For calls that move data: the failure of a new peer is logged, not thrown to the caller. The port then rests.
+  /// For calls that move data: the failure of a new peer is logged, not thrown to the caller. The port is then paused.
   template <class JoinNew>
   void join_new_quietly(JoinNew&& join_new) noexcept {
     if (!setup_.open()) return;
@@ -72,7 +72,7 @@ class EndpointBase {
     } catch (const std::exception& error) {
       log::write(log::Level::warning, error.what());
       try {
-        setup_.rest(true);
+        setup_.set_port_paused(true);
       } catch (...) {
       }
     }

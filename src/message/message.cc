@@ -21,7 +21,7 @@ void Loan::give_back() noexcept {
   message::Slabs* const slabs = std::exchange(slabs_, nullptr);
   bytes_ = {};
   slabs->drop(block_);
-  slabs->let_go();
+  slabs->release();
 }
 
 void Message::give_back() noexcept {
@@ -74,7 +74,7 @@ Result Publisher::try_loan(Loan& into, std::size_t bytes) noexcept {
 /// Empties a loan after a publish: its block belongs to the subscribers now, or is free again.
 Result Publisher::settle(Loan& loan, Result result) noexcept {
   if (!result.ok()) return result;
-  std::exchange(loan.slabs_, nullptr)->let_go();
+  std::exchange(loan.slabs_, nullptr)->release();
   loan.bytes_ = {};
   return result;
 }

@@ -49,7 +49,7 @@ Publisher::Impl::~Impl() {
     if (!origin_.inherited() && subscriber->serves()) subscriber->finish();
   }
   subscribers_.clear();
-  if (slabs_ != nullptr) slabs_->let_go();
+  if (slabs_ != nullptr) slabs_->release();
 }
 
 /// Makes the pool at the first address, in memory of that address's fabric.
@@ -152,14 +152,14 @@ bool Publisher::Impl::in_flight() const noexcept {
 
 // Publishing ----------------------------------------------------------------------------------------------------------
 
-bool Publisher::Impl::everybody_ready() noexcept {
+bool Publisher::Impl::all_subscribers_ready() noexcept {
   return std::all_of(subscribers_.begin(), subscribers_.end(),
                      [this](const auto& subscriber) { return subscriber->ready(*slabs_); });
 }
 
 Result Publisher::Impl::hand_out(Block block, std::size_t bytes) {
   if (cancelled()) return Result::failure(ECANCELED);
-  if (!everybody_ready()) return Result::blocked();
+  if (!all_subscribers_ready()) return Result::blocked();
   bool anybody = setup_.open();
   for (const auto& subscriber : subscribers_) {
     subscriber->push(*slabs_, block, bytes);
@@ -175,7 +175,7 @@ Result Publisher::Impl::try_publish(Block block, std::size_t bytes) {
   const Result result = hand_out(block, bytes);
   if (!result.would_block()) return result;
   look_for_deaths();
-  if (polled_) rearm_descriptor([this] { return everybody_ready(); });
+  if (polled_) rearm_descriptor([this] { return all_subscribers_ready(); });
   return hand_out(block, bytes);
 }
 
@@ -184,7 +184,7 @@ Result Publisher::Impl::publish(Block block, std::size_t bytes, fabric::Deadline
     const Result result = hand_out(block, bytes);
     if (!result.would_block()) return result;
     if (stream::has_passed(deadline)) return Result::failure(ETIMEDOUT);
-    wait(deadline, [this] { return everybody_ready(); });
+    wait(deadline, [this] { return all_subscribers_ready(); });
   }
 }
 
@@ -227,10 +227,10 @@ void Publisher::Impl::watch_for_deaths() noexcept {
 
 void Publisher::Impl::look_for_deaths() noexcept {
   for (const auto& subscriber : subscribers_) subscriber->look();
-  let_go();
+  remove_ended();
 }
 
-void Publisher::Impl::let_go() noexcept {
+void Publisher::Impl::remove_ended() noexcept {
   std::erase_if(subscribers_, [this](const auto& subscriber) {
     if (!subscriber->over()) return false;
     subscriber->reclaim_all(*slabs_);

@@ -47,12 +47,12 @@ class Publisher::Impl : public message::EndpointBase {
   void join_new();
   [[nodiscard]] Result find(Block& block, std::size_t bytes);
   [[nodiscard]] Result hand_out(Block block, std::size_t bytes);
-  [[nodiscard]] bool everybody_ready() noexcept;
+  [[nodiscard]] bool all_subscribers_ready() noexcept;
   std::size_t reclaim() noexcept;
   [[nodiscard]] bool in_flight() const noexcept;
   void watch_for_deaths() noexcept;
   void look_for_deaths() noexcept;
-  void let_go() noexcept;
+  void remove_ended() noexcept;
   template <class Ready>
   void wait(fabric::Deadline deadline, Ready&& ready);
   template <class Ready>

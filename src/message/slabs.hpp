@@ -49,9 +49,9 @@ class Slabs {
   /// Blocks with at least one user.
   [[nodiscard]] std::size_t in_use() const noexcept { return in_use_; }
 
-  // Reference count, as a loan may outlive its publisher: the last let_go() deletes.
+  // Reference count, as a loan may outlive its publisher: the last release() deletes.
   void hold() noexcept { ++holders_; }
-  void let_go() noexcept {
+  void release() noexcept {
     if (--holders_ == 0) delete this;
   }
 

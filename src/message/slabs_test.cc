@@ -15,7 +15,7 @@ constexpr std::size_t kPool = 1 << 16;
 
 class SlabsTest : public ::testing::Test {
  protected:
-  ~SlabsTest() override { slabs_->let_go(); }
+  ~SlabsTest() override { slabs_->release(); }
 
   Slabs* const slabs_ = new Slabs(std::make_shared<memory::SharedMemory>(kPool));
 };

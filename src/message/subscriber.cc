@@ -116,10 +116,10 @@ Result Subscriber::Impl::next(SubscriberConnection*& from, SubscriberConnection:
       return Result::moved(taken.bytes.size());
     }
     if (look == SubscriberConnection::Look::inherited) return Result::failure(ENOTSUP);
-    if (look != SubscriberConnection::Look::nothing) return let_go(turn_, look);
+    if (look != SubscriberConnection::Look::nothing) return remove_publisher(turn_, look);
   }
   for (const auto& publisher : publishers_) publisher->settle();
-  return count == 0 ? without_anybody() : Result::blocked();
+  return count == 0 ? result_without_publishers() : Result::blocked();
 }
 
 void Subscriber::Impl::begin_turn(SubscriberConnection& publisher) noexcept {
@@ -129,7 +129,7 @@ void Subscriber::Impl::begin_turn(SubscriberConnection& publisher) noexcept {
 }
 
 /// Removes a publisher that has ended, died or broken the protocol. Returns the reason.
-Result Subscriber::Impl::let_go(std::size_t which, SubscriberConnection::Look why) noexcept {
+Result Subscriber::Impl::remove_publisher(std::size_t which, SubscriberConnection::Look why) noexcept {
   SubscriberConnection& publisher = *publishers_[which];
   dropped_ += publisher.dropped();
   wait_set_.leave(publisher.connection());
@@ -140,7 +140,7 @@ Result Subscriber::Impl::let_go(std::size_t which, SubscriberConnection::Look wh
   return Result::failure(why == SubscriberConnection::Look::lost ? ECONNRESET : EPROTO);
 }
 
-Result Subscriber::Impl::without_anybody() const noexcept {
+Result Subscriber::Impl::result_without_publishers() const noexcept {
   if (!setup_.set_up()) return Result::failure(ENOTCONN);
   if (setup_.open()) return Result::blocked();
   if (lost_) return Result::failure(ECONNRESET);

@@ -39,8 +39,8 @@ class Subscriber::Impl : public message::EndpointBase {
   void join_new();
   [[nodiscard]] Result next(message::SubscriberConnection*& from, message::SubscriberConnection::Taken& taken);
   void begin_turn(message::SubscriberConnection& publisher) noexcept;
-  [[nodiscard]] Result let_go(std::size_t which, message::SubscriberConnection::Look why) noexcept;
-  [[nodiscard]] Result without_anybody() const noexcept;
+  [[nodiscard]] Result remove_publisher(std::size_t which, message::SubscriberConnection::Look why) noexcept;
+  [[nodiscard]] Result result_without_publishers() const noexcept;
   [[nodiscard]] bool waiting() const noexcept;
   void look_for_deaths(bool always) noexcept;
   void rearm_descriptor();

@@ -28,12 +28,12 @@ SubscriberConnection::Look SubscriberConnection::last_look(std::uint64_t finishe
 }
 
 void SubscriberConnection::leave() noexcept {
-  if (!origin_.inherited()) say_closed();
+  if (!origin_.inherited()) announce_closed();
   left_ = true;
   if (held_ == 0) delete this;
 }
 
-void SubscriberConnection::say_closed() noexcept {
+void SubscriberConnection::announce_closed() noexcept {
   // MESSAGE-CLOSED release: pairs with the acquire in PublisherConnection::serves.
   reinterpret_cast<layout::MessageOutbox*>(connection_->map())->closed.store(1, std::memory_order_release);
   InQueue::Entry entry;

@@ -102,7 +102,7 @@ class SubscriberConnection {
     taker_ = process;
     return true;
   }
-  void say_closed() noexcept;
+  void announce_closed() noexcept;
   [[nodiscard]] Look last_look(std::uint64_t finished) const noexcept;
 
   const Origin origin_;

@@ -73,7 +73,7 @@ void WaitSet::arm() {
   for (fabric::Connection* member : members_) member->arm(bell_);
 }
 
-void WaitSet::quieten() noexcept {
+void WaitSet::silence_self() noexcept {
   if (own_) own_->silence();
 }
 

@@ -25,13 +25,13 @@ class WaitSet {
   void watch(int descriptor);
   void unwatch(int descriptor) noexcept;
   /// Readable while a member's bell is rung, a member's peer is gone, a watched descriptor is readable, or `notify`
-  /// was called after the last `quieten`. Owned by the wait set.
+  /// was called after the last `silence_self`. Owned by the wait set.
   int descriptor();
 
   /// Sleeps until a member or descriptor has an event, unless `ready()` after every member is armed.
   template <class Ready>
   void sleep_unless(fabric::Deadline deadline, Ready&& ready) {
-    quieten();
+    silence_self();
     arm();
     if (!ready()) sleep(deadline);
     for (fabric::Connection* member : members_) member->disarm(bell_);
@@ -41,7 +41,7 @@ class WaitSet {
   /// Keeps the descriptor's rule: every bell is armed, or the descriptor is readable.
   template <class Ready>
   void rearm(Ready&& ready) {
-    quieten();
+    silence_self();
     arm();
     if (ready()) notify();
   }
@@ -52,7 +52,7 @@ class WaitSet {
   void make_epoll();
   void add(int descriptor);
   void arm();
-  void quieten() noexcept;
+  void silence_self() noexcept;
   void sleep(fabric::Deadline deadline) noexcept;
 
   const fabric::Bell bell_;

@@ -23,7 +23,7 @@ class MessageWake : public ::testing::Test {
   ~MessageWake() override {
     held_.clear();
     connections_.clear();
-    slabs_->let_go();
+    slabs_->release();
   }
 
   /// A publisher whose queue is full.

@@ -38,7 +38,7 @@ Result FrameReader::receive(std::span<const std::byte>& message, fabric::Deadlin
   }
 }
 
-Result FrameReader::let_go() {
+Result FrameReader::consume_shown() {
   passed_ += std::exchange(shown_, 0);
   return consume_passed();
 }

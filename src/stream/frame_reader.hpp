@@ -18,7 +18,7 @@ class FrameReader {
   [[nodiscard]] Result try_receive(std::span<const std::byte>& message);
   [[nodiscard]] Result receive(std::span<const std::byte>& message, fabric::Deadline deadline);
   /// Ends the use of the last message: returns all credit for frames shown so far.
-  [[nodiscard]] Result let_go();
+  [[nodiscard]] Result consume_shown();
 
   [[nodiscard]] std::size_t max_message() const { return layout::max_message(receiver_.capacity()); }
 

@@ -51,7 +51,7 @@ Stream FramedStream::release() noexcept {
   if (!is_open()) return {};
   // A forked child must not repeat either: the parent does both.
   if (!impl_->origin.inherited()) {
-    (void)impl_->reader.let_go();
+    (void)impl_->reader.consume_shown();
     (void)impl_->writer.flush();  // An error is reported by the next send.
   }
   Stream stream = std::move(impl_->stream);

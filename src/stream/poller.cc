@@ -20,7 +20,7 @@ using fabric::Bell;
 
 /// A stream is armed after this many looks that found nothing: together they have cost about as much as arming, a ring
 /// and a wake-up.
-constexpr unsigned kLooksInVain = 128;
+constexpr unsigned kLooksBeforeIdle = 128;
 
 /// While active streams keep a poller busy, it asks the kernel about the others this often; the clock is read once per
 /// kReportsPerClock reports. A call takes about 0.3 us.
@@ -78,7 +78,7 @@ void Poller::Impl::add(Stream::Impl& stream, Token token) {
   }
   stream.receiver.watch(&polled);
   if (!stream.receiver.is_mapped()) ++unmapped_;
-  show();
+  signal_descriptor();
 }
 
 void Poller::Impl::remove(const Stream::Impl& stream) {
@@ -126,7 +126,7 @@ std::size_t Poller::Impl::wait(std::span<Token> ready, const Timeout& timeout) {
   const bool soon = found.any() || linger(found, stream::deadline_of(timeout));
   coalescing_.found(soon ? found.bytes : 0);
   reports_ += static_cast<unsigned>(found.count);
-  show();
+  signal_descriptor();
   return found.count;
 }
 
@@ -134,14 +134,14 @@ std::size_t Poller::Impl::wait(std::span<Token> ready, const Timeout& timeout) {
 bool Poller::Impl::linger(Found& found, fabric::Deadline deadline) {
   while (true) {
     const bool over = stream::has_passed(deadline);
-    const bool stirred = !over && spin(found, deadline);
-    if (!stirred) ask(found);
+    const bool may_be_ready = !over && spin(found, deadline);
+    if (!may_be_ready) ask(found);
     look(found);
-    if (found.any() || interrupted_.exchange(false)) return stirred && spin_.came_soon();
+    if (found.any() || interrupted_.exchange(false)) return may_be_ready && spin_.came_soon();
     // Inside another event loop all streams are armed before this returns; otherwise the next wait looks at them.
     if (over && !nested_) return false;
-    if (stirred || !arm_all()) continue;
-    hush();
+    if (may_be_ready || !arm_all()) continue;
+    silence_descriptor();
     if (over || interrupted_.exchange(false)) return false;
     sleep(found, deadline);
     look(found);
@@ -153,10 +153,10 @@ bool Poller::Impl::linger(Found& found, fabric::Deadline deadline) {
 bool Poller::Impl::spin(Found& found, fabric::Deadline deadline) {
   if (active_.empty() || (unmapped_ != 0 && !progress_all())) return false;
   std::size_t looks = 0;
-  const bool stirred = spin_.look(
+  const bool may_be_ready = spin_.look(
       [&] {
         if (unmapped_ != 0) (void)progress_all();
-        if (any_stirs()) return true;
+        if (any_is_ready()) return true;
         looks += active_.size();
         if (looks < kLooksPerAsk) return false;
         looks = 0;
@@ -165,7 +165,7 @@ bool Poller::Impl::spin(Found& found, fabric::Deadline deadline) {
       },
       deadline);
   if (unmapped_ != 0) end_progress();
-  return stirred;
+  return may_be_ready;
 }
 
 /// Makes progress for active streams on put fabrics. False: polling gains nothing for one of them.
@@ -183,7 +183,7 @@ void Poller::Impl::end_progress() const {
   }
 }
 
-bool Poller::Impl::any_stirs() const {
+bool Poller::Impl::any_is_ready() const {
   for (const Polled& polled : active_) {
     if (!polled.receiver.look().would_block()) return true;
   }
@@ -208,21 +208,21 @@ void Poller::Impl::look(Found& found) {
     active_.splice(active_.end(), active_, polled.place);
     const Result now = polled.receiver.look();
     const bool ready = !now.would_block();
-    if (!ready && ++polled.vain > kLooksInVain && polled.receiver.arm_bell()) {
+    if (!ready && ++polled.idle_looks > kLooksBeforeIdle && polled.receiver.arm_bell()) {
       polled.active = false;
       idle_.splice(idle_.end(), active_, polled.place);
     }
     if (!ready) continue;
-    polled.vain = 0;
+    polled.idle_looks = 0;
     found.report(polled.token, now.bytes);
   }
 }
 
 void Poller::Impl::activate(Polled& polled) {
-  polled.vain = 0;
+  polled.idle_looks = 0;
   if (std::exchange(polled.active, true)) return;
   active_.splice(active_.end(), idle_, polled.place);
-  show();
+  signal_descriptor();
 }
 
 bool Poller::Impl::asking_is_due() {
@@ -246,12 +246,12 @@ void Poller::Impl::take_events(Found& found, int timeout_ms) {
   const NotCancelled here;
   std::array<epoll_event, kEvents> events;
   const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout_ms);
-  if (count < 0 && errno != EINTR) return suspect_all(found, timeout_ms != 0);
+  if (count < 0 && errno != EINTR) return poll_without_epoll(found, timeout_ms != 0);
   for (int i = 0; i < count; ++i) {
     Source& source = *static_cast<Source*>(events[static_cast<std::size_t>(i)].data.ptr);
     switch (source.kind) {
       case Source::Kind::interruption:
-        if (!shown_) bell_.silence();
+        if (!signalled_) bell_.silence();
         break;
       case Source::Kind::descriptor:
         if (!found.full()) found.report(source.token, 0);
@@ -266,7 +266,7 @@ void Poller::Impl::take_events(Found& found, int timeout_ms) {
 }
 
 /// Treats everything as possibly ready, because the kernel refuses epoll_wait (a seccomp filter).
-void Poller::Impl::suspect_all(Found& found, bool after_a_tick) {
+void Poller::Impl::poll_without_epoll(Found& found, bool after_a_tick) {
   if (after_a_tick) std::this_thread::sleep_for(kTick);
   while (!idle_.empty()) {
     idle_.front().receiver.on_bell();
@@ -289,20 +289,20 @@ void Poller::Impl::interrupt() {
 
 int Poller::Impl::descriptor() {
   nested_ = true;
-  show();
+  signal_descriptor();
   return epoll_.get();
 }
 
 /// Makes the descriptor readable while a stream is active, because the bell of an active stream is not armed.
-void Poller::Impl::show() {
-  if (!nested_ || shown_ || active_.empty()) return;
-  shown_ = true;
+void Poller::Impl::signal_descriptor() {
+  if (!nested_ || signalled_ || active_.empty()) return;
+  signalled_ = true;
   bell_.notify();
 }
 
-void Poller::Impl::hush() {
-  if (!shown_) return;
-  shown_ = false;
+void Poller::Impl::silence_descriptor() {
+  if (!signalled_) return;
+  signalled_ = false;
   bell_.silence();
 }
 

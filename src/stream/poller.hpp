@@ -62,7 +62,7 @@ class Poller::Impl {
     Impl& poller;
     stream::Receiver& receiver;
     std::list<Polled>::iterator place;
-    unsigned vain = 0;  ///< looks that found nothing since the last one that found bytes
+    unsigned idle_looks = 0;  ///< looks that found nothing since the last one that found bytes
     bool active = true;
   };
 
@@ -88,16 +88,16 @@ class Poller::Impl {
   bool spin(Found& found, fabric::Deadline deadline);
   bool arm_all();
   void look(Found& found);
-  bool any_stirs() const;
+  bool any_is_ready() const;
   bool progress_all() const;
   void end_progress() const;
   bool asking_is_due();
   void ask(Found& found);
   void sleep(Found& found, fabric::Deadline deadline);
   void take_events(Found& found, int timeout_ms);
-  void suspect_all(Found& found, bool after_a_tick);
-  void hush();
-  void show();
+  void poll_without_epoll(Found& found, bool after_a_tick);
+  void silence_descriptor();
+  void signal_descriptor();
 
   const Origin origin_;
   UniqueFd epoll_;
@@ -111,8 +111,8 @@ class Poller::Impl {
   stream::ReceiveCoalescing coalescing_;
   unsigned reports_ = 0;  ///< events reported since the clock was last read
   stream::SteadyClock::time_point next_ask_{};
-  bool nested_ = false;  ///< the program uses the descriptor
-  bool shown_ = false;   ///< the bell rings to make the descriptor readable
+  bool nested_ = false;     ///< the program uses the descriptor
+  bool signalled_ = false;  ///< the bell rings to make the descriptor readable
   std::atomic<bool> interrupted_{false};
 };
 

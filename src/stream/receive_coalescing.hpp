@@ -52,14 +52,14 @@ class ReceiveCoalescing {
     worth_it_ = kWorth * gathered_ / in_a_row_;
     in_a_row_ = 0;
     gathered_ = 0;
-    vain_ = 0;
+    useless_pauses_ = 0;
     pausing_ = true;
   }
   void judge(std::size_t bytes) {
     if (bytes >= worth_it_) {
-      vain_ = 0;
+      useless_pauses_ = 0;
       quick_looks_ = kFirstQuickLooks;
-    } else if (++vain_ >= kMostInVain) {
+    } else if (++useless_pauses_ >= kUselessPausesToEnd) {
       pausing_ = false;
       quick_looks_ = std::min(quick_looks_ * 2, kMostQuickLooks);
     }
@@ -71,13 +71,13 @@ class ReceiveCoalescing {
                                          << 10;  ///< a look that finds this many bytes is cheap without a pause
   static constexpr std::uint32_t kFirstQuickLooks = 32;
   static constexpr std::uint32_t kMostQuickLooks = 65536;
-  static constexpr std::uint32_t kMostInVain = 2;
+  static constexpr std::uint32_t kUselessPausesToEnd = 2;
   static constexpr std::size_t kWorth = 3;
 
   bool pausing_ = false;
   std::uint32_t quick_looks_ = kFirstQuickLooks;
   std::uint32_t in_a_row_ = 0;  ///< consecutive looks that found something almost at once
-  std::uint32_t vain_ = 0;
+  std::uint32_t useless_pauses_ = 0;
   std::size_t gathered_ = 0;  ///< bytes found by those looks
   std::size_t worth_it_ = 0;  ///< bytes that a look after a pause must find
 };

@@ -51,7 +51,7 @@ Result Sender::send_run(std::span<const iovec> run, bool split) {
   if (choice_ && split_.wants(largest)) {
     const std::uint64_t shared = counters_.bytes_sent_split.load(std::memory_order_relaxed) - split_before;
     const Way way = shared > largest / 2 ? Way::split : Way::ring;
-    choice_->went(way, largest, static_cast<std::int64_t>(began), static_cast<std::int64_t>(monotonic_ns()));
+    choice_->record_transfer(way, largest, static_cast<std::int64_t>(began), static_cast<std::int64_t>(monotonic_ns()));
   }
   return result;
 }

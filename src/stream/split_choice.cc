@@ -54,7 +54,7 @@ std::uint64_t SplitChoice::messages_of_trial(std::size_t bytes) const {
   return huge(bytes) ? 1 : kSamplesOfTrial * messages_of_sample(bytes) + ring_ / bytes + 2;
 }
 
-void SplitChoice::went(Way way, std::size_t bytes, std::int64_t began_ns, std::int64_t ended_ns) {
+void SplitChoice::record_transfer(Way way, std::size_t bytes, std::int64_t began_ns, std::int64_t ended_ns) {
   SizeClass& size = classes_[class_of(bytes)];
   const bool alone = huge(bytes);
   const std::int64_t since = alone ? began_ns : last_end_ns_;
@@ -62,7 +62,7 @@ void SplitChoice::went(Way way, std::size_t bytes, std::int64_t began_ns, std::i
   last_way_ = way;
   last_end_ns_ = ended_ns;
   if (trial_ != nullptr) {
-    tried(size, way, bytes, follows ? ended_ns - since : 0);
+    record_in_trial(size, way, bytes, follows ? ended_ns - since : 0);
     return;
   }
   if (follows && way == size.home) add_to_sample(size, way, bytes, ended_ns - since);
@@ -101,7 +101,7 @@ void SplitChoice::begin_trial(Way way, std::size_t bytes) {
 }
 
 /// Records a message during a trial. `ns`: 0 if it does not count.
-void SplitChoice::tried(SizeClass& size, Way way, std::size_t bytes, std::int64_t ns) {
+void SplitChoice::record_in_trial(SizeClass& size, Way way, std::size_t bytes, std::int64_t ns) {
   if (trial_filling_ != 0) {
     trial_filling_ -= std::min<std::uint64_t>(trial_filling_, bytes);
   } else if (&size == trial_ && way == trial_way_ && ns != 0 && add_to_sample(size, way, bytes, ns)) {

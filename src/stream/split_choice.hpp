@@ -33,7 +33,7 @@ class SplitChoice {
   }
   /// Records that a message of `bytes` went `way`, between these two moments. `way` may differ from way(): a split
   /// needs both sides.
-  void went(Way way, std::size_t bytes, std::int64_t began_ns, std::int64_t ended_ns);
+  void record_transfer(Way way, std::size_t bytes, std::int64_t began_ns, std::int64_t ended_ns);
 
  private:
   static constexpr std::size_t kClasses = 12;
@@ -54,7 +54,7 @@ class SplitChoice {
   [[nodiscard]] std::uint64_t messages_of_trial(std::size_t bytes) const;
   bool add_to_sample(SizeClass& size, Way way, std::size_t bytes, std::int64_t ns) const;
   void begin_trial(Way way, std::size_t bytes);
-  void tried(SizeClass& size, Way way, std::size_t bytes, std::int64_t ns);
+  void record_in_trial(SizeClass& size, Way way, std::size_t bytes, std::int64_t ns);
   void end_trial();
 
   std::array<SizeClass, kClasses> classes_{};

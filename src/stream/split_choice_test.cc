@@ -29,7 +29,7 @@ class Machine {
     const Way went = splits_ ? wanted : Way::ring;
     const double began = now_;
     went == Way::split ? split(bytes) : copy(bytes);
-    choice_.went(went, bytes, static_cast<std::int64_t>(began), static_cast<std::int64_t>(now_));
+    choice_.record_transfer(went, bytes, static_cast<std::int64_t>(began), static_cast<std::int64_t>(now_));
     drain(pause_);
     return wanted;
   }

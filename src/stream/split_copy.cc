@@ -146,8 +146,8 @@ SplitReceiver::SplitReceiver(fabric::Connection& connection, ConnectionState& co
                connection_state) {}
 
 void SplitReceiver::invite(std::uint64_t head, std::span<std::byte> buffer) {
-  willing_ = wants_rest(buffer.size()) && reaches_peer();
-  if (open_ || !willing_) return;
+  accepts_offers_ = wants_rest(buffer.size()) && reaches_peer();
+  if (open_ || !accepts_offers_) return;
   const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
   const SplitDeal state = state_of(seen);
   if (state == SplitDeal::offered) return;
@@ -163,13 +163,13 @@ void SplitReceiver::invite(std::uint64_t head, std::span<std::byte> buffer) {
 }
 
 bool SplitReceiver::agreed() const {
-  if (!open_ && !willing_) return false;
+  if (!open_ && !accepts_offers_) return false;
   const std::uint64_t seen = words_->deal.load(std::memory_order_acquire);  // SPLIT-DEAL
   return open_ ? seen == deal(SplitDeal::accepted) : state_of(seen) == SplitDeal::offered;
 }
 
 bool SplitReceiver::withdraw() {
-  willing_ = false;
+  accepts_offers_ = false;
   if (open_) open_ = !close(SplitDeal::open);
   return !open_;
 }
@@ -206,7 +206,7 @@ Result SplitReceiver::take(std::span<std::byte> buffer, std::uint64_t address) {
     return private_memory_->read(buffer.subspan(start, count), address + start);
   });
   if (by_offer_ && share == Share::all) {
-    if (undisturbed()) {
+    if (is_offer_intact()) {
       words_->receiver_finished.store(ending(SplitEnding::all), std::memory_order_release);  // SPLIT-DONE
       connection_.announce(Bell::space);
       open_ = false;
@@ -224,7 +224,7 @@ Result SplitReceiver::take(std::span<std::byte> buffer, std::uint64_t address) {
 
 /// Whether the pieces just read are what the sender offered. The sender must not have given up before the last piece
 /// was read: its buffer would belong to the program again. And no other process may have taken over its process number.
-bool SplitReceiver::undisturbed() {
+bool SplitReceiver::is_offer_intact() {
   return words_->sender_finished.load(std::memory_order_acquire) != ending(SplitEnding::refused) &&  // SPLIT-DONE
          private_memory_->recognise();
 }
@@ -262,14 +262,14 @@ std::optional<Result> SplitSender::send(std::uint64_t tail, std::span<const std:
   const Invitation invited = invitation(tail);
   const std::size_t count = std::min(invited.bytes, bytes.size());
   if (count == 0 || !wants_rest(count) || !reaches_peer()) return {};
-  show(tail, bytes.first(count));
+  store_offered(tail, bytes.first(count));
   if (!accept(invited.deal)) return {};
   connection_.announce(Bell::data);
   return copy(invited.address, bytes.first(count));
 }
 
 /// Stores position, address and length of the bytes that follow the ring's byte `tail`.
-void SplitSender::show(std::uint64_t tail, std::span<const std::byte> bytes) {
+void SplitSender::store_offered(std::uint64_t tail, std::span<const std::byte> bytes) {
   words_->offered_position.store(tail, std::memory_order_relaxed);
   words_->offered_address.store(reinterpret_cast<std::uint64_t>(bytes.data()), std::memory_order_relaxed);
   words_->offered_bytes.store(bytes.size(), std::memory_order_relaxed);
@@ -309,7 +309,7 @@ void SplitSender::offer(std::uint64_t tail, std::span<const std::byte> bytes) {
   // An accepted deal of this side is finished on both sides: finish() waited for both.
   const bool over = state_of(seen) == SplitDeal::closed || seen == deal(SplitDeal::accepted);
   if (!over || !reaches_peer()) return;
-  show(tail, bytes);
+  store_offered(tail, bytes);
   offering_ = begin(seen, SplitDeal::offered);
   if (offering_) connection_.announce(Bell::data);
 }
@@ -321,14 +321,14 @@ bool SplitSender::answered(std::uint64_t tail) const {
 
 std::optional<Result> SplitSender::conclude(std::uint64_t tail, std::span<const std::byte> bytes) {
   const bool accepted = std::exchange(offering_, false) && !close(SplitDeal::offered);
-  waited(accepted || invited(tail));
+  update_penalty(accepted || invited(tail));
   if (!accepted) return {};
   const std::uint64_t count =
       std::min<std::uint64_t>(words_->invited_bytes.load(std::memory_order_relaxed), bytes.size());
   return copy(words_->invited_address.load(std::memory_order_relaxed), bytes.first(count));
 }
 
-void SplitSender::waited(bool found) {
+void SplitSender::update_penalty(bool found) {
   if (!found) expects_invitation_ = false;
   penalty_ = found ? 0 : std::min(penalty_ * 2 + 1, kMaxPenalty);
   splits_to_go_ = penalty_;

@@ -133,10 +133,10 @@ class SplitReceiver : public SplitEnd {
  private:
   bool accept_offer(std::span<std::byte> buffer);
   [[nodiscard]] Result take(std::span<std::byte> buffer, std::uint64_t address);
-  [[nodiscard]] bool undisturbed();
+  [[nodiscard]] bool is_offer_intact();
 
-  bool willing_ = false;  ///< the running call would accept an offer
-  bool open_ = false;     ///< an invitation stands, or an accepted deal is not taken yet
+  bool accepts_offers_ = false;  ///< the running call would accept an offer
+  bool open_ = false;            ///< an invitation stands, or an accepted deal is not taken yet
   bool by_offer_ = false;
 };
 
@@ -174,10 +174,10 @@ class SplitSender : public SplitEnd {
   };
 
   [[nodiscard]] Invitation invitation(std::uint64_t tail) const;
-  void show(std::uint64_t tail, std::span<const std::byte> bytes);
+  void store_offered(std::uint64_t tail, std::span<const std::byte> bytes);
   [[nodiscard]] Result copy(std::uint64_t address, std::span<const std::byte> bytes);
   [[nodiscard]] bool all_taken() const;
-  void waited(bool found);
+  void update_penalty(bool found);
 
   static constexpr std::uint32_t kMaxPenalty = 63;
 

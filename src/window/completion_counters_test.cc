@@ -28,7 +28,7 @@ class CompletionCountersTest : public ::testing::Test {
   }
 
   /// The words that the peer sees.
-  [[nodiscard]] const layout::WindowPage& told() const {
+  [[nodiscard]] const layout::WindowPage& peers_page() const {
     return *reinterpret_cast<const layout::WindowPage*>(peers_end_->segment().data());
   }
   [[nodiscard]] bool complete(std::uint64_t calls) {
@@ -42,22 +42,22 @@ class CompletionCountersTest : public ::testing::Test {
 
 TEST_F(CompletionCountersTest, ACallIsToldToThePeerBeforeItGoesOn) {
   EXPECT_EQ(completions_->start(), 0U);
-  EXPECT_EQ(told().started, 1U);
+  EXPECT_EQ(peers_page().started, 1U);
   EXPECT_EQ(completions_->start(), 1U);
-  EXPECT_EQ(told().started, 2U);
+  EXPECT_EQ(peers_page().started, 2U);
   EXPECT_EQ(completions_->started(), 2U);
-  EXPECT_EQ(told().completed, 0U);
+  EXPECT_EQ(peers_page().completed, 0U);
 }
 
 TEST_F(CompletionCountersTest, CallsEndInAnyOrderAndCountFromTheFirst) {
   for (int i = 0; i < 4; ++i) completions_->start();
   completions_->finish(2);
   completions_->finish(1);
-  EXPECT_EQ(told().completed, 0U);
+  EXPECT_EQ(peers_page().completed, 0U);
   EXPECT_TRUE(complete(0));
   EXPECT_FALSE(complete(1));
   completions_->finish(0);
-  EXPECT_EQ(told().completed, 3U);
+  EXPECT_EQ(peers_page().completed, 3U);
   EXPECT_TRUE(complete(3));
   EXPECT_FALSE(complete(4));
   completions_->finish(3);
@@ -71,7 +71,7 @@ TEST_F(CompletionCountersTest, AWaitEndsWithTheLastOfItsCalls) {
     completions_->finish(0);
   });
   EXPECT_TRUE(completions_->wait(2, std::chrono::steady_clock::now() + 1h));
-  EXPECT_EQ(told().completed, 2U);
+  EXPECT_EQ(peers_page().completed, 2U);
   finisher.join();
 }
 
@@ -84,7 +84,7 @@ TEST_F(CompletionCountersTest, ACallThatFindsTooManyUnderWayWaitsForTheOldest) {
   completions_->finish(0);
   late.join();
   EXPECT_EQ(call, CompletionCounters::kMostOpen);
-  EXPECT_EQ(told().completed, CompletionCounters::kMostOpen);
+  EXPECT_EQ(peers_page().completed, CompletionCounters::kMostOpen);
 }
 
 TEST_F(CompletionCountersTest, ManyThreadsLoseNoCall) {
@@ -97,8 +97,8 @@ TEST_F(CompletionCountersTest, ManyThreadsLoseNoCall) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(told().started, kThreads * kCalls);
-  EXPECT_EQ(told().completed, kThreads * kCalls);
+  EXPECT_EQ(peers_page().started, kThreads * kCalls);
+  EXPECT_EQ(peers_page().completed, kThreads * kCalls);
 }
 
 }  // namespace

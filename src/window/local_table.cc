@@ -100,10 +100,10 @@ int LocalTable::announce(std::uint64_t offset, Window& window, LateBuffers::Slot
       free_.pop_back();
     }
     window.entries.push_back(entry);
-    const PeersPage::Told told{offset, piece.bytes, piece.key.place, piece.key.kind,
-                               static_cast<std::uint64_t>(window.protection)};
-    peers_.store_entry(entry, told, ++sequences_[entry], staged);  // WINDOW-ENTRY
-    if (staged != nullptr) staged += sizeof told;
+    const PeersPage::EntryWords words{offset, piece.bytes, piece.key.place, piece.key.kind,
+                                      static_cast<std::uint64_t>(window.protection)};
+    peers_.store_entry(entry, words, ++sequences_[entry], staged);  // WINDOW-ENTRY
+    if (staged != nullptr) staged += sizeof words;
     offset += piece.bytes;
   }
   const int error = publish_changes(deadline);
@@ -194,7 +194,7 @@ void LocalTable::drop_entries(Windows::iterator first, Windows::iterator last) {
 /// Frees those entries of a withdrawn window that the peer does not map. True: all of them.
 bool LocalTable::release_unmapped(Window& window) {
   std::erase_if(window.entries, [this](std::uint32_t entry) {
-    if (told_.marks[entry].load(std::memory_order_acquire) == sequences_[entry] - 1) return false;  // WINDOW-MARK
+    if (own_page_.marks[entry].load(std::memory_order_acquire) == sequences_[entry] - 1) return false;  // WINDOW-MARK
     free_.push_back(entry);
     return true;
   });

@@ -37,8 +37,8 @@ using LocalPieces = std::vector<LocalPiece>;
 class LocalTable {
  public:
   /// @param late  keeps staging memory of entries that were not acknowledged
-  LocalTable(fabric::Connection& connection, PeersPage& peers, const layout::WindowPage& told, LateBuffers& late)
-      : connection_(connection), exposure_(connection.exposure()), peers_(peers), told_(told), late_(late) {}
+  LocalTable(fabric::Connection& connection, PeersPage& peers, const layout::WindowPage& own_page, LateBuffers& late)
+      : connection_(connection), exposure_(connection.exposure()), peers_(peers), own_page_(own_page), late_(late) {}
 
   /// As Space::register_memory and Space::unregister, but without the wait for the peer to unmap. EBUSY: it still maps
   /// the window that was there.
@@ -80,7 +80,7 @@ class LocalTable {
   fabric::Connection& connection_;
   fabric::Exposure* const exposure_;  ///< null: the fabric cannot expose memory
   PeersPage& peers_;
-  const layout::WindowPage& told_;
+  const layout::WindowPage& own_page_;  ///< words from the peer, in this side's segment
 
   std::mutex mutex_;  // held by registering calls; guards the members below
   bool closed_ = false;

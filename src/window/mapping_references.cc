@@ -12,7 +12,7 @@ MappingReferences::MappingReferences(PeersPage& peers) : generation_(fork_genera
 void MappingReferences::add(const Entry& entry) {
   const std::lock_guard lock(mutex_);
   ++mapped_[entry];
-  tell(entry.index);
+  store_mark(entry.index);
 }
 
 void MappingReferences::remove(const Entry& entry) {
@@ -20,7 +20,7 @@ void MappingReferences::remove(const Entry& entry) {
   const auto counted = mapped_.find(entry);
   if (counted == mapped_.end() || --counted->second != 0) return;
   mapped_.erase(counted);
-  if (fork_generation() == generation_) tell(entry.index);
+  if (fork_generation() == generation_) store_mark(entry.index);
 }
 
 void MappingReferences::close() {
@@ -30,7 +30,7 @@ void MappingReferences::close() {
 
 /// Stores the mark of the latest sequence: a thread that has not noticed that its window is gone must not hide the mark
 /// of the next window.
-void MappingReferences::tell(std::size_t index) {
+void MappingReferences::store_mark(std::size_t index) {
   if (peers_ == nullptr) return;
   const auto behind = mapped_.lower_bound({.index = index + 1, .sequence = 0});
   const bool some = behind != mapped_.begin() && std::prev(behind)->first.index == index;

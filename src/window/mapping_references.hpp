@@ -32,7 +32,7 @@ class MappingReferences {
   void close();
 
  private:
-  void tell(std::size_t index);
+  void store_mark(std::size_t index);
 
   const std::uint64_t generation_;  ///< a forked child removes no mark: its parent may map the same window
   std::mutex mutex_;                // guards the members below

@@ -83,7 +83,7 @@ class Network final : public fabric::Connection, private fabric::Exposure {
   [[nodiscard]] const fabric::Greeting& peer_greeting() const override { return greeting_; }
 
   /// The peer registers a window of `bytes` at offset 0.
-  void tell_of_a_window(std::uint64_t bytes) {
+  void announce_window(std::uint64_t bytes) {
     page_->entries[0].bytes = bytes;
     page_->entries[0].protection = PROT_READ | PROT_WRITE;
     page_->sequences[0] = 1;
@@ -153,7 +153,7 @@ TEST_F(WindowNetwork, ClosingFlushesOnceForAll) {
 
 TEST_F(WindowNetwork, ALongTransferIsAcknowledgedInParts) {
   Space space(network_, 0);
-  network_.tell_of_a_window(kMany);
+  network_.announce_window(kMany);
   void* const source = ::mmap(nullptr, kMany, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(source, MAP_FAILED);
   const std::span bytes(static_cast<const std::byte*>(source), kMany);

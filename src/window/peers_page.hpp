@@ -39,24 +39,24 @@ class PeersPage {
   void store_sequence(std::size_t entry, std::uint64_t value) { store(sequence_at(entry), value); }
 
   /// The words of an entry, in order.
-  using Told = std::array<std::uint64_t, 5>;
-  static_assert(sizeof(Told) == offsetof(layout::WindowEntry, reserved));
+  using EntryWords = std::array<std::uint64_t, 5>;
+  static_assert(sizeof(EntryWords) == offsetof(layout::WindowEntry, reserved));
 
   /// Returns staging memory for `entries` entries, to be kept until they are flushed. Null on load/store fabrics.
   std::shared_ptr<std::byte[]> staging(std::size_t entries) {
-    return connection_.map() != nullptr ? nullptr : connection_.buffer(entries * sizeof(Told));
+    return connection_.map() != nullptr ? nullptr : connection_.buffer(entries * sizeof(EntryWords));
   }
   /// Stores an entry, and then its sequence.
   /// @param staged  a place in the staging memory; null on load/store fabrics
-  void store_entry(std::size_t entry, const Told& told, std::uint64_t sequence, std::byte* staged) {
+  void store_entry(std::size_t entry, const EntryWords& words, std::uint64_t sequence, std::byte* staged) {
     const std::uint64_t at = offsetof(layout::WindowPage, entries) + entry * sizeof(layout::WindowEntry);
     if (staged != nullptr) {
-      std::memcpy(staged, told.data(), sizeof told);
-      connection_.put_and_signal(place_ + at, {staged, sizeof told}, place_ + sequence_at(entry), sequence,
+      std::memcpy(staged, words.data(), sizeof words);
+      connection_.put_and_signal(place_ + at, {staged, sizeof words}, place_ + sequence_at(entry), sequence,
                                  fabric::Bell::data);
       return;
     }
-    for (std::size_t i = 0; i < told.size(); ++i) store(at + i * sizeof(layout::Word), told[i]);
+    for (std::size_t i = 0; i < words.size(); ++i) store(at + i * sizeof(layout::Word), words[i]);
     store_sequence(entry, sequence);
   }
 

@@ -34,7 +34,7 @@ Result Space::close(const fabric::Deadline& deadline) noexcept {
   references_->close();
   if (origin_.inherited()) return Result::failure(EBADF);
   local_.close();
-  if (tells_end_) peers_.store_closed();  // WINDOW-TABLE
+  if (announces_end_) peers_.store_closed();  // WINDOW-TABLE
   const Result flushed = connection_.flush(deadline);
   local_.remove_all();
   if (flushed.error != ETIMEDOUT) late_.drop();

@@ -50,7 +50,7 @@ memory::RemoteRegion* RemoteWindow::reach(fabric::Exposure* exposure, int& error
 }
 
 std::shared_ptr<const RemoteWindows> RemoteTable::windows() {
-  const std::uint64_t changes = told_.changes.load(std::memory_order_acquire);  // WINDOW-TABLE
+  const std::uint64_t changes = own_page_.changes.load(std::memory_order_acquire);  // WINDOW-TABLE
   const std::lock_guard lock(mutex_);
   if (changes != changes_) {
     try {
@@ -70,11 +70,11 @@ void RemoteTable::refresh(std::size_t used) {
   for (const Window& window : *windows_) {
     if (window->index >= used) continue;
     // WINDOW-ENTRY acquire: pairs with the release in LocalTable::announce.
-    known[window->index] = told_.sequences[window->index].load(std::memory_order_acquire) == window->sequence;
+    known[window->index] = own_page_.sequences[window->index].load(std::memory_order_acquire) == window->sequence;
     if (known[window->index]) fresh->push_back(window);
   }
   for (std::size_t index = 0; index < used; ++index) {
-    const std::uint64_t sequence = told_.sequences[index].load(std::memory_order_acquire);  // WINDOW-ENTRY
+    const std::uint64_t sequence = own_page_.sequences[index].load(std::memory_order_acquire);  // WINDOW-ENTRY
     RemoteWindow::Entry entry;
     if (known[index] || !read(index, sequence, entry)) continue;
     insert(*fresh, std::make_shared<RemoteWindow>(index, entry));
@@ -85,16 +85,16 @@ void RemoteTable::refresh(std::size_t used) {
 /// Reads an entry. False: it is unused, invalid, or just being changed; another change of the table follows then.
 bool RemoteTable::read(std::size_t index, std::uint64_t sequence, RemoteWindow::Entry& entry) const {
   if (sequence % 2 == 0) return false;
-  const layout::WindowEntry& told = told_.entries[index];
+  const layout::WindowEntry& words = own_page_.entries[index];
   // WINDOW-ENTRY acquire: the second load of the sequence comes after these loads.
   const auto load = [](const layout::Word& word) { return word.load(std::memory_order_acquire); };
-  const std::uint64_t protection = load(told.protection);
+  const std::uint64_t protection = load(words.protection);
   entry = {.sequence = sequence,
-           .offset = load(told.offset),
-           .bytes = load(told.bytes),
-           .key = {load(told.place), load(told.kind)},
+           .offset = load(words.offset),
+           .bytes = load(words.bytes),
+           .key = {load(words.place), load(words.kind)},
            .protection = static_cast<int>(protection & 3)};
-  return told_.sequences[index].load(std::memory_order_relaxed) == sequence && makes_sense(entry, protection);
+  return own_page_.sequences[index].load(std::memory_order_relaxed) == sequence && makes_sense(entry, protection);
 }
 
 }  // namespace wherry::window

@@ -57,7 +57,8 @@ using RemoteWindows = std::vector<std::shared_ptr<RemoteWindow>>;
 
 class RemoteTable {
  public:
-  explicit RemoteTable(const layout::WindowPage& told) : told_(told), windows_(std::make_shared<RemoteWindows>()) {}
+  explicit RemoteTable(const layout::WindowPage& own_page)
+      : own_page_(own_page), windows_(std::make_shared<RemoteWindows>()) {}
 
   /// Returns a snapshot of the peer's windows. Null: out of memory.
   std::shared_ptr<const RemoteWindows> windows();
@@ -66,8 +67,8 @@ class RemoteTable {
   void refresh(std::size_t used);
   bool read(std::size_t index, std::uint64_t sequence, RemoteWindow::Entry& entry) const;
 
-  const layout::WindowPage& told_;
-  std::mutex mutex_;  // guards the members below
+  const layout::WindowPage& own_page_;  ///< words from the peer, in this side's segment
+  std::mutex mutex_;                    // guards the members below
   std::uint64_t changes_ = 0;
   std::shared_ptr<const RemoteWindows> windows_;
 };

@@ -82,18 +82,18 @@ struct Space::LocalEnd {
 
 int unmap(void* start, std::size_t bytes) { return Mappings::instance().unmap(start, bytes); }
 
-Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place, EndIsTold by)
+Space::Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place, EndNotice by)
     : connection_(connection),
       exposure_(connection.exposure()),
       maps_(connection.map() != nullptr),
-      told_(*reinterpret_cast<layout::WindowPage*>(connection.segment().data() + place)),
+      own_page_(*reinterpret_cast<layout::WindowPage*>(connection.segment().data() + place)),
       peers_(connection, peers_place),
       references_(std::make_shared<MappingReferences>(peers_)),
-      local_(connection, peers_, told_, late_),
-      remote_(told_),
+      local_(connection, peers_, own_page_, late_),
+      remote_(own_page_),
       completions_(peers_),
-      tells_end_(by == EndIsTold::by_this) {
-  told_.version = layout::kWindowVersion;
+      announces_end_(by == EndNotice::by_space) {
+  own_page_.version = layout::kWindowVersion;
 }
 
 /// Flushes the connection. On a load/store fabric that waits for nothing, so no deadline is computed: it would cost
@@ -103,7 +103,7 @@ int Space::flush(Clock::duration timeout) {
 }
 
 bool Space::peer_left() {
-  return closed_ || told_.closed.load(std::memory_order_acquire) != 0 || connection_.peer_gone();  // WINDOW-TABLE
+  return closed_ || own_page_.closed.load(std::memory_order_acquire) != 0 || connection_.peer_gone();  // WINDOW-TABLE
 }
 
 int Space::write_to(std::uint64_t local, std::size_t bytes, std::uint64_t remote, RmaOptions options) {
@@ -258,7 +258,7 @@ int Space::move_staged(memory::RemoteRegion& reached, std::uint64_t offset, std:
 
 Mark Space::mark(bool of_peer) const {
   return {.of_peer = of_peer,
-          .calls = of_peer ? told_.started.load(std::memory_order_acquire)  // WINDOW-RMA
+          .calls = of_peer ? own_page_.started.load(std::memory_order_acquire)  // WINDOW-RMA
                            : completions_.started()};
 }
 
@@ -269,8 +269,10 @@ int Space::wait(Mark mark, Clock::duration timeout, const GiveUp& give_up) {
     if (!origin_.inherited() && !completions_.wait(mark.calls, deadline)) return ETIMEDOUT;
     return connection_.flush(deadline).error;
   }
-  if (mark.calls > told_.started.load(std::memory_order_acquire)) return EINVAL;                        // WINDOW-RMA
-  const auto complete = [&] { return told_.completed.load(std::memory_order_acquire) >= mark.calls; };  // WINDOW-RMA
+  if (mark.calls > own_page_.started.load(std::memory_order_acquire)) return EINVAL;  // WINDOW-RMA
+  const auto complete = [&] {
+    return own_page_.completed.load(std::memory_order_acquire) >= mark.calls;  // WINDOW-RMA
+  };
   for (Backoff backoff; !complete(); backoff.pause()) {
     // Calls that the peer completed before it left are visible once it is seen to have left.
     if (peer_left()) return complete() ? 0 : ECONNRESET;
@@ -374,7 +376,7 @@ int Space::map_windows(const View& view, std::span<std::byte> where, std::uint64
     const Entry entry{.index = far.index, .sequence = far.sequence};
     references_->add(entry);
     arch::publish_then_look();  // WINDOW-MARK: pairs with the fence in LocalTable::release
-    if (told_.sequences[far.index].load(std::memory_order_acquire) != far.sequence) {  // WINDOW-ENTRY
+    if (own_page_.sequences[far.index].load(std::memory_order_acquire) != far.sequence) {  // WINDOW-ENTRY
       references_->remove(entry);
       return ENXIO;
     }

@@ -59,13 +59,13 @@ class Space {
   /// Bytes that a Space needs of each side's segment: zeroed, and used for nothing else.
   static constexpr std::size_t kBytes = sizeof(layout::WindowPage);
 
-  /// How the peer learns that this side has closed. by_this: from this object. by_others: from something else that the
+  /// How the peer learns that this side has closed. by_space: from this object. by_caller: from something else that the
   /// caller and the peer watch, for example if a forked child may continue on the connection that its parent closes.
-  enum class EndIsTold : std::uint8_t { by_this, by_others };
+  enum class EndNotice : std::uint8_t { by_space, by_caller };
 
   /// @param connection  both sides' offers set `exposes`; outlives this object
   /// @param place, peers_place  offsets in this side's segment and in the peer's, multiples of the page size
-  Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place, EndIsTold by = EndIsTold::by_this);
+  Space(fabric::Connection& connection, std::size_t place, std::size_t peers_place, EndNotice by = EndNotice::by_space);
   Space(fabric::Connection& connection, std::size_t place) : Space(connection, place, place) {}
   Space(const Space&) = delete;
   Space& operator=(const Space&) = delete;
@@ -131,7 +131,7 @@ class Space {
              Clock::duration timeout = kFenceTimeout, const GiveUp& give_up = {});
 
   /// Unregisters everything and tells the peer. From then on the calls of both sides fail with ECONNRESET. With
-  /// EndIsTold::by_others the peer only finds no windows any more. A forked child's copy leaves its parent's windows
+  /// EndNotice::by_caller the peer only finds no windows any more. A forked child's copy leaves its parent's windows
   /// alone.
   void close();
   /// The same with a deadline. Returns the result of the connection's flush, which covers everything sent before on the
@@ -166,14 +166,14 @@ class Space {
   fabric::Connection& connection_;
   fabric::Exposure* const exposure_;  ///< null: the fabric cannot expose memory, so there are no windows
   const bool maps_;                   ///< a load/store fabric
-  layout::WindowPage& told_;          ///< words from the peer, in this side's segment
+  layout::WindowPage& own_page_;      ///< words from the peer, in this side's segment
   PeersPage peers_;                   ///< words to the peer, in the peer's segment
   const std::shared_ptr<MappingReferences> references_;
   LocalTable local_;
   RemoteTable remote_;
   CompletionCounters completions_;
   std::atomic<bool> closed_{false};
-  const bool tells_end_;
+  const bool announces_end_;
   const Origin origin_;  ///< a forked child's copy moves data, but neither registers nor closes
   LateBuffers late_;
 };

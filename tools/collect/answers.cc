@@ -6,7 +6,7 @@ namespace wherry::tools {
 using layout::ShipAnswer;
 
 void Answers::stored(std::uint64_t id) {
-  if (id - told_ >= kStoredPerAnswer) send(ShipAnswer::stored, id, 0, {}, {});
+  if (id - last_reported_id_ >= kStoredPerAnswer) send(ShipAnswer::stored, id, 0, {}, {});
 }
 
 void Answers::refused(std::uint64_t id, int error, std::string_view path, std::string_view message) {
@@ -32,7 +32,7 @@ void Answers::send(ShipAnswer answer, std::uint64_t id, int error, std::string_v
   channel_.write(std::as_bytes(std::span(path)));
   channel_.write(std::as_bytes(std::span(message)));
   channel_.flush();
-  if (answer == ShipAnswer::stored) told_ = id;
+  if (answer == ShipAnswer::stored) last_reported_id_ = id;
 }
 
 }  // namespace wherry::tools

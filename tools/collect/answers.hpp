@@ -28,7 +28,7 @@ class Answers {
   static constexpr std::uint64_t kStoredPerAnswer = 256;
 
   Channel& channel_;
-  std::uint64_t told_ = 0;
+  std::uint64_t last_reported_id_ = 0;
 };
 
 }  // namespace wherry::tools

@@ -20,8 +20,8 @@ void Batch::add(Arrived file) {
 }
 
 bool Batch::full() const {
-  return !files_.empty() &&
-         (!destination_.durable() || files_.size() >= kFiles || bytes_ >= kBytes || destination_.crowded());
+  return !files_.empty() && (!destination_.durable() || files_.size() >= kFiles || bytes_ >= kBytes ||
+                             destination_.has_too_many_pending_files());
 }
 
 bool Batch::holds(std::string_view path) const {

@@ -47,7 +47,9 @@ class Destination {
   [[nodiscard]] bool durable() const { return durable_; }
 
   /// True if so many files are open without a name that some of them should get their names now.
-  [[nodiscard]] bool crowded() const { return pending_files_.load(std::memory_order_relaxed) >= most_pending_files_; }
+  [[nodiscard]] bool has_too_many_pending_files() const {
+    return pending_files_.load(std::memory_order_relaxed) >= most_pending_files_;
+  }
   void pending_file_came() { pending_files_.fetch_add(1, std::memory_order_relaxed); }
   void pending_file_left() { pending_files_.fetch_sub(1, std::memory_order_relaxed); }
 

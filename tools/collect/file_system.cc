@@ -18,7 +18,7 @@ namespace {
 
 // Whether syncfs flushes all data and names stored here, and sync_file_range reports a file's write errors. False for
 // file systems that have another program or file system behind them, such as FUSE, CIFS, 9P and overlay.
-bool hears_of_syncfs(int directory) {
+bool is_syncfs_reliable(int directory) {
   struct statfs status{};
   if (::fstatfs(directory, &status) != 0) return false;
   switch (static_cast<std::uint32_t>(status.f_type)) {
@@ -43,7 +43,7 @@ bool has_sync_calls(int directory) {
 
 }  // namespace
 
-bool must_flush_each(int directory) { return !hears_of_syncfs(directory) || !has_sync_calls(directory); }
+bool must_flush_each(int directory) { return !is_syncfs_reliable(directory) || !has_sync_calls(directory); }
 
 FileSystem::FileSystem(UniqueFd top)
     : top_(std::move(top)),

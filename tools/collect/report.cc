@@ -104,7 +104,7 @@ void ShipperReport::add_failure(Failure failure) {
   if (failures.size() < kKeptFailures) failures.push_back(std::move(failure));
 }
 
-std::string ShipperReport::who() const {
+std::string ShipperReport::name() const {
   const std::int64_t known = pid != 0 ? pid : stated_pid;
   std::string details = known != 0 ? fmt::format("pid {}", known) : address;
   if (node) details += fmt::format(", node {}", *node);
@@ -121,7 +121,7 @@ PathCounts ShipperReport::paths() const {
 }
 
 std::string ShipperReport::to_text() const {
-  std::string text = fmt::format("{} {}", who(), name_of(end));
+  std::string text = fmt::format("{} {}", name(), name_of(end));
   if (!incomplete_file.empty()) text += " in the middle of " + shortened(incomplete_file);
   if (!error.empty()) text += ": " + printable(error);
   text += fmt::format("; stored {}, {}", counted(stored.files, "file"), human_bytes(stored.bytes));

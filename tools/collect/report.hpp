@@ -71,7 +71,7 @@ struct ShipperReport {
   void add_failure(Failure failure);
   [[nodiscard]] PathCounts paths() const;
   /// "'label' (pid 12, node 1)".
-  [[nodiscard]] std::string who() const;
+  [[nodiscard]] std::string name() const;
   /// Returns one line: the shipper, how its session ended, what was stored, and the first kShownFailures failures.
   [[nodiscard]] std::string to_text() const;
 };

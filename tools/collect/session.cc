@@ -107,7 +107,7 @@ void Session::serve() {
     take(record);
     if (file_) continue;
     done_id_ = last_id_;
-    tell_what_is_stored();
+    report_stored();
   }
 }
 
@@ -262,7 +262,7 @@ void Session::settle() {
   batch_.settle(named, refused);
   const auto took = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - begun);
   idle_ = std::clamp(took, kLeastIdle, kMostIdle);
-  tell_what_is_stored();
+  report_stored();
 }
 
 void Session::abandon(const ShipRecord& record) {
@@ -323,7 +323,7 @@ void Session::touch(const std::shared_ptr<FileSystem>& file_system, std::string_
   }
 }
 
-void Session::tell_what_is_stored() {
+void Session::report_stored() {
   if (batch_.empty()) answers_.stored(done_id_);
 }
 
@@ -340,7 +340,7 @@ void Session::refuse(std::uint64_t id, const std::string& path, const Refusal& r
 
 // Reports a failure; also one of a path that is stored, or of all paths.
 void Session::report_failure(std::uint64_t id, const std::string& path, const Refusal& refusal) {
-  warn_(fmt::format("refused {} of {}: {}", printable(path), report_.who(), printable(refusal.what())));
+  warn_(fmt::format("refused {} of {}: {}", printable(path), report_.name(), printable(refusal.what())));
   report_.add_failure({path, refusal.what()});
   try {
     answers_.refused(id, refusal.error(), path, refusal.what());

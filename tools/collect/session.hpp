@@ -74,7 +74,7 @@ class Session {
   std::uint64_t next_id(const layout::ShipRecord& record);
   Incoming& incoming(const layout::ShipRecord& record);
   void touch(const std::shared_ptr<FileSystem>& file_system, std::string_view directory);
-  void tell_what_is_stored();
+  void report_stored();
   void refuse_incoming(const Refusal& refusal);
   void refuse(std::uint64_t id, const std::string& path, const Refusal& refusal);
   void report_failure(std::uint64_t id, const std::string& path, const Refusal& refusal);

@@ -25,7 +25,7 @@ namespace {
 thread_local std::function<void()> before_lock;
 thread_local std::function<void()> before_removing_lock;
 
-void happen(std::function<void()>& what) {
+void run_once(std::function<void()>& what) {
   if (const auto now = std::exchange(what, {})) now();
 }
 
@@ -35,12 +35,12 @@ void happen(std::function<void()>& what) {
 // million runs. By its own name flock would hide a struct.
 extern "C" int flock_here(int descriptor, int operation) noexcept __asm__("flock");
 extern "C" int flock_here(int descriptor, int operation) noexcept {
-  happen(before_lock);
+  run_once(before_lock);
   return static_cast<int>(::syscall(SYS_flock, descriptor, operation));
 }
 
 extern "C" int unlinkat(int directory, const char* name, int flags) noexcept {
-  if (name == std::string_view("lock") || name == std::string_view("ended")) happen(before_removing_lock);
+  if (name == std::string_view("lock") || name == std::string_view("ended")) run_once(before_removing_lock);
   return static_cast<int>(::syscall(SYS_unlinkat, directory, name, flags));
 }
 

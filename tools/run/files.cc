@@ -16,8 +16,8 @@
 #include "base/config.hpp"
 #include "base/file_paths.hpp"
 #include "base/log.hpp"
+#include "base/preload_support.hpp"
 #include "base/printable.hpp"
-#include "base/visible.hpp"
 #include "common/files_library.hpp"
 #include "file/mapped/mapped_file.hpp"
 #include "layout/passthrough_attribute.hpp"
@@ -88,7 +88,7 @@ void serve_files(const std::string& program) {
   say_what_is_not_mapped();
   std::array<char, PATH_MAX> room{};
   const char* const path = find_in_path(program.c_str(), room.data());
-  if (path == nullptr || look_at(AT_FDCWD, path, 0) == Sight::seen) return;
+  if (path == nullptr || preload_support_of(AT_FDCWD, path, 0) == PreloadSupport::supported) return;
   say(
       fmt::format("{}: cannot preload a library (the program is linked statically, is a Go program, or runs with other "
                   "rights); the kernel serves its files",

@@ -44,7 +44,7 @@ bool same_content(const struct stat& before, const struct stat& after) {
 
 // Whether st_size is the real size. Files of /proc report 0 and files of /sys 4096, because the kernel makes their
 // content on read. Such files have no blocks; but neither has an empty file, or one that is a single hole.
-bool says_its_size(int descriptor, const struct stat& status) {
+bool has_real_size(int descriptor, const struct stat& status) {
   if (status.st_size == 0) return false;
   if (status.st_blocks != 0) return true;
   const bool hole = ::lseek(descriptor, 0, SEEK_DATA) < 0 && errno == ENXIO;
@@ -81,7 +81,7 @@ void Shipment::symlink(std::string_view path, std::string_view target, const str
 
 std::string Shipment::file(std::string_view path, int descriptor, const struct stat& status) {
   ShipRecord begin = record_of(ShipKind::file, ++last_id_, status);
-  const bool size_known = says_its_size(descriptor, status);
+  const bool size_known = has_real_size(descriptor, status);
   length_ = static_cast<std::uint64_t>(status.st_size);
   begin.length = size_known ? length_ : layout::kShipUnknownLength;
   send(begin, path);

@@ -16,8 +16,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/iterate_with_this_last.hpp"
 #include "base/loaded_libraries.hpp"
-#include "base/shown_last.hpp"
 #include "functions.hpp"
 
 #define WHERRY_EXPORTED extern "C" __attribute__((visibility("default")))

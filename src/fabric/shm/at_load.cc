@@ -7,7 +7,7 @@
 #include <cerrno>
 
 #include "arch/barrier.hpp"
-#include "base/beyond_select.hpp"
+#include "base/move_above_fd_setsize.hpp"
 #include "base/unique_fd.hpp"
 
 namespace wherry::fabric::shm {
@@ -17,7 +17,7 @@ bool prepare_at_load() noexcept {
   const int error = errno;
   (void)arch::takes_part_in_interrupts();
   // The kernel never makes its table of descriptors smaller.
-  (void)beyond_select(UniqueFd(::epoll_create1(EPOLL_CLOEXEC)));
+  (void)move_above_fd_setsize(UniqueFd(::epoll_create1(EPOLL_CLOEXEC)));
   errno = error;
   return true;
 }

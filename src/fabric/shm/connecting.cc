@@ -7,7 +7,7 @@
 #include <thread>
 #include <utility>
 
-#include "base/beyond_select.hpp"
+#include "base/move_above_fd_setsize.hpp"
 #include "base/refused_call.hpp"
 #include "base/user.hpp"
 #include "fabric/shm/elsewhere.hpp"
@@ -86,7 +86,7 @@ UniqueFd reach_listener(const Address& address, Peer& peer) {
 
 UniqueFd ShmConnecting::reach_companion() {
   check_own_user("connect to", address_.to_string());
-  return beyond_select(reach_listener(address_, peer_));
+  return move_above_fd_setsize(reach_listener(address_, peer_));
 }
 
 ShmConnecting::ShmConnecting(const Address& address, const Offer& offer)

@@ -11,7 +11,7 @@
 #include <wherry/error.hpp>
 
 #include "arch/copy.hpp"
-#include "base/beyond_select.hpp"
+#include "base/move_above_fd_setsize.hpp"
 #include "base/not_cancelled.hpp"
 #include "fabric/check.hpp"
 #include "fabric/shm/private_region.hpp"
@@ -67,8 +67,8 @@ PeersSide::PeersSide(Packet packet, const Address& peer)
     shown = map_shown_memory(packet.descriptors[kSharedPlace].get(), packet.hello.shared_bytes, error);
   }
   if (error == 0 && packet.hello.arena_bytes != 0) {
-    arena =
-        memory::view_arena(beyond_select(std::move(packet.descriptors[kArenaPlace])), packet.hello.arena_bytes, error);
+    arena = memory::view_arena(move_above_fd_setsize(std::move(packet.descriptors[kArenaPlace])),
+                               packet.hello.arena_bytes, error);
   }
   if (error == 0) return;
   throw Error(error, "map the memory of", peer.to_string(),

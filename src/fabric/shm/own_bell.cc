@@ -15,7 +15,7 @@
 
 #include <wherry/error.hpp>
 
-#include "base/beyond_select.hpp"
+#include "base/move_above_fd_setsize.hpp"
 #include "base/not_cancelled.hpp"
 #include "base/refused_call.hpp"
 #include "fabric/wait_for_events.hpp"
@@ -32,7 +32,7 @@ constexpr int kMostUntaken = 4096;
 
 }  // namespace
 
-OwnBell::OwnBell() : set_(beyond_select(UniqueFd(::epoll_create1(EPOLL_CLOEXEC)))) {
+OwnBell::OwnBell() : set_(move_above_fd_setsize(UniqueFd(::epoll_create1(EPOLL_CLOEXEC)))) {
   if (!set_.valid()) throw Error(errno, "make a bell", "", advice_on(errno, "epoll_create1"));
 }
 

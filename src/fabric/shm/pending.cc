@@ -10,7 +10,7 @@
 
 #include <wherry/error.hpp>
 
-#include "base/beyond_select.hpp"
+#include "base/move_above_fd_setsize.hpp"
 #include "base/refused_call.hpp"
 
 namespace wherry::fabric::shm {
@@ -33,7 +33,7 @@ void PendingConnectors::watch(int socket) {
 }
 
 void PendingConnectors::add(UniqueFd socket, Peer peer, std::chrono::milliseconds timeout) {
-  socket = beyond_select(std::move(socket));
+  socket = move_above_fd_setsize(std::move(socket));
   const int number = socket.get();
   watch(number);
   waiting_.push_back(

@@ -14,7 +14,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/beyond_select.hpp"
+#include "base/move_above_fd_setsize.hpp"
 #include "base/not_cancelled.hpp"
 #include "file/wire/status.hpp"
 
@@ -38,7 +38,7 @@ bool take_share() {
 /// Moves a descriptor out of the low numbers: they are few, and a program that has closed its standard output must not
 /// write to a host's file.
 UniqueFd out_of_the_way(UniqueFd taken, int& error) {
-  taken = beyond_select(std::move(taken));
+  taken = move_above_fd_setsize(std::move(taken));
   if (taken.get() > STDERR_FILENO) return taken;
   UniqueFd moved(::fcntl(taken.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
   error = moved.valid() ? 0 : errno;

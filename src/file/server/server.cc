@@ -104,8 +104,8 @@ bool Server::wait() {
   const bool full = connections() >= most_connections_;
   std::array<pollfd, 3> wanted{
       {{stop_.get(), POLLIN, 0}, {left_.get(), POLLIN, 0}, {full ? -1 : listener_.descriptor(), POLLIN, 0}}};
-  service_.warnings.tell_left_out();
-  if (::poll(wanted.data(), wanted.size(), service_.warnings.told_in_ms()) < 0 && errno != EINTR)
+  service_.warnings.report_if_due();
+  if (::poll(wanted.data(), wanted.size(), service_.warnings.report_due_in_ms()) < 0 && errno != EINTR)
     throw Error(errno, "wait", address(), "");
   std::uint64_t count = 0;
   if (wanted[1].revents != 0 && ::read(left_.get(), &count, sizeof count) < 0 && errno != EAGAIN) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/visible.hpp"
+#include "base/preload_support.hpp"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -85,21 +85,22 @@ bool is_loader_of_glibc(const File& file, const Elf64_Phdr& segment) {
   return base.starts_with("ld-linux") || base.starts_with("ld.so") || base.starts_with("ld-2.");
 }
 
-Sight look_at_elf(const File& file) {
+PreloadSupport support_of_elf(const File& file) {
   Elf64_Ehdr header{};
-  if (file.read(&header, sizeof(header), 0) != sizeof(header)) return Sight::unseen;
-  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kMachine) return Sight::unseen;
-  if (header.e_phentsize != sizeof(Elf64_Phdr)) return Sight::unseen;
-  Sight sight = Sight::unseen;
+  if (file.read(&header, sizeof(header), 0) != sizeof(header)) return PreloadSupport::ignored;
+  if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != kMachine) return PreloadSupport::ignored;
+  if (header.e_phentsize != sizeof(Elf64_Phdr)) return PreloadSupport::ignored;
+  PreloadSupport support = PreloadSupport::ignored;
   for (unsigned i = 0; i < std::min<unsigned>(header.e_phnum, 64); i++) {
     Elf64_Phdr segment{};
     if (file.read(&segment, sizeof(segment), header.e_phoff + i * sizeof(segment)) != sizeof(segment)) {
-      return Sight::unseen;
+      return PreloadSupport::ignored;
     }
-    if (segment.p_type == PT_NOTE && is_of_go(file, segment)) return Sight::unseen;
-    if (segment.p_type == PT_INTERP) sight = is_loader_of_glibc(file, segment) ? Sight::seen : Sight::foreign;
+    if (segment.p_type == PT_NOTE && is_of_go(file, segment)) return PreloadSupport::ignored;
+    if (segment.p_type == PT_INTERP)
+      support = is_loader_of_glibc(file, segment) ? PreloadSupport::supported : PreloadSupport::incompatible;
   }
-  return sight;
+  return support;
 }
 
 /// Cuts the interpreter out of the first line of a script; null if there is none.
@@ -110,23 +111,23 @@ const char* interpreter(char* line) {
   return *begin == '\0' ? nullptr : begin;
 }
 
-Sight look_through(int at, const char* path, int flags) {
+PreloadSupport support_of_file(int at, const char* path, int flags) {
   std::array<char, 257> line{};
   std::array<char, 257> next{};
   for (int depth = 0; depth < kMostInterpreters; depth++) {
     const File file(at, path, flags);
-    if (file.get() < 0 || has_other_rights(file.get())) return Sight::unseen;
+    if (file.get() < 0 || has_other_rights(file.get())) return PreloadSupport::ignored;
     next.fill('\0');
     const std::size_t size = file.read(next.data(), next.size() - 1, 0);
-    if (size >= SELFMAG && std::memcmp(next.data(), ELFMAG, SELFMAG) == 0) return look_at_elf(file);
-    if (size < 2 || next[0] != '#' || next[1] != '!') return Sight::unseen;
+    if (size >= SELFMAG && std::memcmp(next.data(), ELFMAG, SELFMAG) == 0) return support_of_elf(file);
+    if (size < 2 || next[0] != '#' || next[1] != '!') return PreloadSupport::ignored;
     line = next;
     path = interpreter(line.data());
-    if (path == nullptr) return Sight::unseen;
+    if (path == nullptr) return PreloadSupport::ignored;
     at = AT_FDCWD;
     flags = 0;
   }
-  return Sight::unseen;
+  return PreloadSupport::ignored;
 }
 
 }  // namespace
@@ -146,7 +147,7 @@ bool has_note_of_go(std::string_view notes) noexcept {
   return false;
 }
 
-Sight look_at(int at, const char* path, int flags) noexcept {
+PreloadSupport preload_support_of(int at, const char* path, int flags) noexcept {
   const int error = errno;
   std::array<char, 32> of_descriptor{"/proc/self/fd/"};
   if (path == nullptr || (*path == '\0' && (flags & AT_EMPTY_PATH) != 0)) {
@@ -154,9 +155,9 @@ Sight look_at(int at, const char* path, int flags) noexcept {
     path = of_descriptor.data();
     flags = 0;
   }
-  const Sight sight = look_through(at, path, (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0);
+  const PreloadSupport support = support_of_file(at, path, (flags & AT_SYMLINK_NOFOLLOW) != 0 ? O_NOFOLLOW : 0);
   errno = error;
-  return sight;
+  return support;
 }
 
 const char* find_in_path(const char* name, char* room) noexcept {

@@ -13,7 +13,7 @@ namespace wherry {
 /// Moves a descriptor to a number of at least FD_SETSIZE, which select() cannot use. The lower numbers are few, and a
 /// program needs them for files that it waits for itself. Returns `file` unchanged if the limit of open files does not
 /// allow such numbers.
-inline UniqueFd beyond_select(UniqueFd file) {
+inline UniqueFd move_above_fd_setsize(UniqueFd file) {
   if (!file.valid() || file.get() >= FD_SETSIZE) return file;
   const int far = ::fcntl(file.get(), F_DUPFD_CLOEXEC, FD_SETSIZE);
   return far < 0 ? std::move(file) : UniqueFd(far);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/shown_last.hpp"
+#include "base/iterate_with_this_last.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,15 +8,15 @@
 
 namespace wherry {
 
-enum class Sight : unsigned char {
-  seen,     ///< its loader will load the library
-  unseen,   ///< static, Go, setuid or similar, or of another kind: its calls pass no hook
-  foreign,  ///< its loader is not glibc's, and cannot load this library
+enum class PreloadSupport : unsigned char {
+  supported,     ///< its loader will load the library
+  ignored,       ///< static, Go, setuid or similar, or of another kind: its calls pass no hook
+  incompatible,  ///< its loader is not glibc's, and cannot load this library
 };
 
 /// Judges the program that execve would execute for `path`, relative to the directory `at`; follows the interpreters of
-/// scripts. A file that cannot be read is unseen. Makes system calls only; keeps errno.
-Sight look_at(int at, const char* path, int flags) noexcept;
+/// scripts. A file that cannot be read is `ignored`. Makes system calls only; keeps errno.
+PreloadSupport preload_support_of(int at, const char* path, int flags) noexcept;
 
 /// Whether a program's notes (PT_NOTE) include Go's. Go's runtime makes its system calls itself, even if the program is
 /// linked with libc.

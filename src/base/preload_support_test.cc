@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/visible.hpp"
+#include "base/preload_support.hpp"
 
 #include <elf.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 namespace wherry {
 namespace {
 
-Sight look(const std::filesystem::path& path) { return look_at(AT_FDCWD, path.c_str(), 0); }
+PreloadSupport look(const std::filesystem::path& path) { return preload_support_of(AT_FDCWD, path.c_str(), 0); }
 
 class Visible : public testing::Test {
  protected:
@@ -51,12 +51,12 @@ class Visible : public testing::Test {
 };
 
 TEST_F(Visible, AProgramOfDebiansIsSeen) {
-  EXPECT_EQ(look("/bin/true"), Sight::seen);
-  EXPECT_EQ(look("/proc/self/exe"), Sight::seen);
+  EXPECT_EQ(look("/bin/true"), PreloadSupport::supported);
+  EXPECT_EQ(look("/proc/self/exe"), PreloadSupport::supported);
 }
 
 TEST_F(Visible, AProgramWithoutALoaderIsNot) {
-  EXPECT_EQ(look(write("static", with_segments(PT_INTERP, PT_NULL))), Sight::unseen);
+  EXPECT_EQ(look(write("static", with_segments(PT_INTERP, PT_NULL))), PreloadSupport::ignored);
 }
 
 TEST_F(Visible, AProgramOfGoIsNotThoughItHasALoader) {
@@ -69,7 +69,7 @@ TEST_F(Visible, AProgramOfGoIsNotThoughItHasALoader) {
     note->n_namesz = 4;
     file.replace(segments[i].p_offset + sizeof(Elf64_Nhdr), 4, std::string("Go\0\0", 4));
   }
-  EXPECT_EQ(look(write("go", file)), Sight::unseen);
+  EXPECT_EQ(look(write("go", file)), PreloadSupport::ignored);
 }
 
 TEST_F(Visible, AProgramOfAnotherLoaderIsForeign) {
@@ -77,45 +77,45 @@ TEST_F(Visible, AProgramOfAnotherLoaderIsForeign) {
   const std::size_t at = file.find("/ld-linux");
   ASSERT_NE(at, std::string::npos);
   file.replace(at, 9, "/ld-musl-");
-  EXPECT_EQ(look(write("musl", file)), Sight::foreign);
+  EXPECT_EQ(look(write("musl", file)), PreloadSupport::incompatible);
 }
 
 TEST_F(Visible, AProgramOfAnotherUserThatSetsItsIdIsNot) {
   const auto path = write("other", program());
   if (chown(path.c_str(), 12345, 12345) != 0) GTEST_SKIP() << "needs root";
   chmod(path.c_str(), 04755);
-  EXPECT_EQ(look(path), Sight::unseen);
+  EXPECT_EQ(look(path), PreloadSupport::ignored);
   chmod(path.c_str(), 0755);
-  EXPECT_EQ(look(path), Sight::seen);
+  EXPECT_EQ(look(path), PreloadSupport::supported);
 }
 
 TEST_F(Visible, AScriptIsSeenIfItsInterpreterIs) {
-  EXPECT_EQ(look(write("seen", "#! /bin/sh -e\ntrue\n")), Sight::seen);
-  const auto unseen = write("static", with_segments(PT_INTERP, PT_NULL));
-  const auto script = write("script", "#!" + unseen.string() + "\n");
-  EXPECT_EQ(look(script), Sight::unseen);
-  EXPECT_EQ(look(write("nested", "#!" + script.string() + " x\n")), Sight::unseen);
+  EXPECT_EQ(look(write("seen", "#! /bin/sh -e\ntrue\n")), PreloadSupport::supported);
+  const auto ignored = write("static", with_segments(PT_INTERP, PT_NULL));
+  const auto script = write("script", "#!" + ignored.string() + "\n");
+  EXPECT_EQ(look(script), PreloadSupport::ignored);
+  EXPECT_EQ(look(write("nested", "#!" + script.string() + " x\n")), PreloadSupport::ignored);
 }
 
 TEST_F(Visible, AScriptThatNamesItselfEnds) {
-  EXPECT_EQ(look(write("self", "#!" + (folder_.path() / "self").string() + "\n")), Sight::unseen);
+  EXPECT_EQ(look(write("self", "#!" + (folder_.path() / "self").string() + "\n")), PreloadSupport::ignored);
 }
 
 TEST_F(Visible, WhatIsNoProgramOrIsCutOffIsNot) {
-  EXPECT_EQ(look(folder_.path()), Sight::unseen);
-  EXPECT_EQ(look(folder_.path() / "none"), Sight::unseen);
+  EXPECT_EQ(look(folder_.path()), PreloadSupport::ignored);
+  EXPECT_EQ(look(folder_.path() / "none"), PreloadSupport::ignored);
   const std::string whole = program();
   // A size within its header and the table of its segments.
   for (std::size_t size = 0; size < sizeof(Elf64_Ehdr) + sizeof(Elf64_Phdr); size += 13) {
-    EXPECT_EQ(look(write("part", whole.substr(0, size))), Sight::unseen) << size;
+    EXPECT_EQ(look(write("part", whole.substr(0, size))), PreloadSupport::ignored) << size;
   }
 }
 
 TEST_F(Visible, ADescriptorIsLookedAtLikeAName) {
   const int fd = open("/bin/true", O_PATH | O_CLOEXEC);
-  EXPECT_EQ(look_at(fd, nullptr, 0), Sight::seen);
-  EXPECT_EQ(look_at(fd, "", AT_EMPTY_PATH), Sight::seen);
-  EXPECT_EQ(look_at(fd, "", 0), Sight::unseen);
+  EXPECT_EQ(preload_support_of(fd, nullptr, 0), PreloadSupport::supported);
+  EXPECT_EQ(preload_support_of(fd, "", AT_EMPTY_PATH), PreloadSupport::supported);
+  EXPECT_EQ(preload_support_of(fd, "", 0), PreloadSupport::ignored);
   close(fd);
 }
 
