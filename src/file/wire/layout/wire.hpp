@@ -123,7 +123,7 @@ enum class FileCall : std::uint32_t {
   give_back = 34,      ///< offset: the client's number, second: any number of FileIdentity
   acknowledge_recalls = 35,  ///< as give_back; answer: those FileIdentity that are still delegated, and for which the
                              ///< client gets more time
-  make_ticket = 36,     ///< handle, flags (kFileOpenRead, kFileOpenWrite); answer: FileTicket
+  make_ticket = 36,          ///< handle, flags (kFileOpenRead, kFileOpenWrite); answer: FileTicket
   open_ticket = 37,     ///< second: FileTicket; answer: as open's, a handle for read, write, flush, status and close
   end_tickets = 38,     ///< handle; answered once no write by its tickets is in progress, and none can follow
   delegate_write = 39,  ///< handle, offset: the client's number; answer: value is the number of bytes that the client
