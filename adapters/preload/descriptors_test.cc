@@ -181,9 +181,9 @@ TEST(Progress, AReadThatGoesOnIsMadeAsThePolicySays) {
     const std::uint64_t offset = before.policy.end + (random() % 4 == 0 ? random() % 9 : 0);
     const std::uint64_t bytes = 1 + (random() >> (34 + random() % 30));
     const Way way = i % 2 == 0 ? Way::in_place : Way::kernels;
-    const bool goes_on = Progress::goes_on(progress, way, offset, bytes);
+    const bool continues = Progress::try_continue(progress, way, offset, bytes);
     const std::uint64_t noted = progress;
-    if (goes_on) {
+    if (continues) {
       answers++;
       EXPECT_EQ(before.policy.in_place(file, offset, bytes), way == Way::in_place);
     }

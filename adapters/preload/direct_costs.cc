@@ -39,7 +39,8 @@ ChosenWay::ChosenWay(const DirectUse& use, Kind kind, std::uint64_t offset, std:
     return;
   }
   show_costs(use);
-  transfer_ = {.kind = kind, .bytes = bytes, .in_order = use.goes_on(offset, bytes), .crowded = costs.is_crowded()};
+  transfer_ = {
+      .kind = kind, .bytes = bytes, .in_order = use.is_sequential(offset, bytes), .crowded = costs.is_crowded()};
   choice_ = costs.choose(transfer_);
   preemptions_ = preemptions();
   begun_ = now_ns();

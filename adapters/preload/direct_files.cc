@@ -62,19 +62,19 @@ constinit std::atomic<bool> opening{false};
 // 0: within reach. Otherwise no file is opened until this time, in ms of the coarse clock with bit 32 set.
 constinit std::atomic<std::uint64_t> out_of_reach{0};
 constinit std::atomic<std::uint32_t> out_of_reach_ms{kOutOfReachMs};  // the next pause
-constinit std::atomic<bool> breaking_off{false};
+constinit std::atomic<bool> is_ending{false};
 constinit std::atomic<bool> ended{false};
 constinit std::atomic<int> inside{0};
 enum class AfterFork : std::uint8_t { no, quiet, busy };
 constinit std::atomic<AfterFork> after_fork{AfterFork::no};  // what forget_after_fork() must still be told
 
-constinit thread_local Patience patience __attribute__((tls_model("initial-exec")));
+constinit thread_local CallState call_state __attribute__((tls_model("initial-exec")));
 
-bool goes_on() {
-  if (breaking_off.load(std::memory_order_relaxed) || is_over(patience.end_ms)) return false;
+bool may_wait() {
+  if (is_ending.load(std::memory_order_relaxed) || is_over(call_state.deadline_ms)) return false;
   std::uint64_t pending = 0;
   ::syscall(SYS_rt_sigpending, &pending, sizeof pending);
-  return (pending & ~patience.mask_before) == 0;
+  return (pending & ~call_state.mask_before) == 0;
 }
 
 const Direct* load() noexcept {
@@ -92,7 +92,7 @@ const Direct* load() noexcept {
     std::memcpy(path.data() + folder, name.data(), name.size());
     void* const library = ::dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
     auto* const get = library == nullptr ? nullptr : reinterpret_cast<GetDirect*>(::dlsym(library, kGetDirect));
-    if (get != nullptr) made = get(goes_on);
+    if (get != nullptr) made = get(may_wait);
     // Clears the error, which the program would get from its own dlerror().
     if (made == nullptr) ::dlerror();
   }
@@ -117,7 +117,7 @@ void give_back(Slot& slot) noexcept {
 /// The caller has a DirectCall.
 void leave(Slot& slot) noexcept {
   if (slot.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;  // USERS release, acquire: what others have done
-  patience.end_ms = now_ms() + kMostCloseMs;
+  call_state.deadline_ms = now_ms() + kMostCloseMs;
   direct.load(std::memory_order_acquire)->close(slot.file);  // DIRECT acquire
   give_back(slot);
 }
@@ -220,22 +220,22 @@ void forget(int fd, std::uint64_t after) noexcept {
 
 }  // namespace
 
-DirectCall::DirectCall(std::uint32_t most_ms) noexcept : before_(patience) {
+DirectCall::DirectCall(std::uint32_t most_ms) noexcept : before_(call_state) {
   const std::uint64_t all = ~std::uint64_t{0};
   if (!before_.active) {
     // The C library's function: this library's own syscall() disables cancellation, and a handler may leave by a jump.
-    WHERRY_NEXT(syscall, SYS_rt_sigprocmask, SIG_SETMASK, &all, &patience.mask_before, sizeof all);
-    inside.fetch_add(1, std::memory_order_seq_cst);  // BREAK-OFF barrier
+    WHERRY_NEXT(syscall, SYS_rt_sigprocmask, SIG_SETMASK, &all, &call_state.mask_before, sizeof all);
+    inside.fetch_add(1, std::memory_order_seq_cst);  // ENDING barrier
   }
   // Only after signals are blocked: a handler that leaves by a jump would leave cancellation disabled.
   not_cancelled_.emplace();
-  patience.active = true;
-  patience.end_ms = now_ms() + most_ms;
+  call_state.active = true;
+  call_state.deadline_ms = now_ms() + most_ms;
 }
 
 DirectCall::~DirectCall() {
-  const std::uint64_t mask = patience.mask_before;
-  patience = before_;
+  const std::uint64_t mask = call_state.mask_before;
+  call_state = before_;
   if (before_.active) return;
   inside.fetch_sub(1, std::memory_order_release);  // INSIDE release: the library's own data
   // Before signals are unblocked: a handler may leave by a jump, and then nothing below is done.
@@ -244,12 +244,12 @@ DirectCall::~DirectCall() {
 }
 
 DirectUse::DirectUse(int fd, bool writes, std::size_t bytes) noexcept : fd_(fd) {
-  if (breaking_off.load(std::memory_order_seq_cst)) return;  // BREAK-OFF barrier
+  if (is_ending.load(std::memory_order_seq_cst)) return;  // ENDING barrier
   const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
   if (word.kind() == kNew || (word.waits() && is_over(word.time()))) {
-    patience.end_ms = now_ms() + kMostOpenMs;
+    call_state.deadline_ms = now_ms() + kMostOpenMs;
     try_opening(fd, writes, word.word);
-    patience.end_ms = now_ms() + kMostWaitMs;
+    call_state.deadline_ms = now_ms() + kMostWaitMs;
   }
   const int slot = enter(fd);
   if (slot < 0) return;
@@ -286,7 +286,7 @@ void DirectUse::boot(std::uint8_t (&id)[16]) const noexcept {
   direct.load(std::memory_order_relaxed)->boot(slots[static_cast<unsigned>(slot_)].file, id);
 }
 
-bool DirectUse::goes_on(std::uint64_t offset, std::size_t bytes) const noexcept {
+bool DirectUse::is_sequential(std::uint64_t offset, std::size_t bytes) const noexcept {
   return slots[static_cast<unsigned>(slot_)].next.exchange(offset + bytes, std::memory_order_relaxed) == offset;
 }
 
@@ -335,16 +335,16 @@ void never_direct(int fd) noexcept {
 void closes_number(int fd) noexcept {
   if (direct.load(std::memory_order_relaxed) == nullptr || in_vfork_child() || !take_own_number(fd)) return;
   // If the library closes the number itself, nothing is to be done.
-  if (!patience.active) end_direct();
+  if (!call_state.active) end_direct();
 }
 
 void end_direct() noexcept {
   const int error = errno;
   const file::mapped::SignalsBlocked blocked;  // a handler would wait for the thread that it interrupts
   const auto wait = [] {
-    while (inside.load(std::memory_order_seq_cst) != 0) sched_yield();  // INSIDE acquire, BREAK-OFF barrier
+    while (inside.load(std::memory_order_seq_cst) != 0) sched_yield();  // INSIDE acquire, ENDING barrier
   };
-  if (breaking_off.exchange(true, std::memory_order_seq_cst)) {    // BREAK-OFF barrier: no transfer begins from now on
+  if (is_ending.exchange(true, std::memory_order_seq_cst)) {       // ENDING barrier: no transfer begins from now on
     while (!ended.load(std::memory_order_acquire)) sched_yield();  // ENDED acquire: the descriptors are closed
     return;
   }
@@ -366,7 +366,7 @@ void forget_direct_after_fork() noexcept {
   if (!quiet) inside.store(0, std::memory_order_relaxed);
   if (opening.load(std::memory_order_relaxed)) opening.store(false, std::memory_order_relaxed);
   // The thread that was ending it is the parent's.
-  if (breaking_off.load(std::memory_order_relaxed)) ended.store(true, std::memory_order_relaxed);
+  if (is_ending.load(std::memory_order_relaxed)) ended.store(true, std::memory_order_relaxed);
   if (direct.load(std::memory_order_relaxed) == nullptr) return;
   forget_costs_after_fork();
   for (int fd = 0; fd < kDescriptors; fd++) {

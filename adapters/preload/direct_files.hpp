@@ -20,10 +20,10 @@
 namespace wherry::preload {
 
 /// State of a thread that is in a DirectCall.
-struct Patience {
+struct CallState {
   bool active = false;
   std::uint64_t mask_before = 0;
-  std::uint32_t end_ms = 0;  ///< in ms of the coarse clock
+  std::uint32_t deadline_ms = 0;  ///< in ms of the coarse clock
 };
 
 /// Exists around all calls of libwherry-direct.so. Blocks signals, because a handler might call the library again or
@@ -39,7 +39,7 @@ class DirectCall {
 
  private:
   std::optional<NotCancelled> not_cancelled_;  ///< lives within the time in which signals are blocked
-  Patience before_;
+  CallState before_;
 };
 
 /// Limit of transfers. After it the kernel's call waits as the mount does.
@@ -61,7 +61,7 @@ class DirectUse {
   [[nodiscard]] std::int64_t write(std::uint64_t offset, const void* from, std::size_t bytes) const noexcept;
   void boot(std::uint8_t (&id)[16]) const noexcept;
   /// Whether this transfer begins where the last one of the descriptor ended.
-  [[nodiscard]] bool goes_on(std::uint64_t offset, std::size_t bytes) const noexcept;
+  [[nodiscard]] bool is_sequential(std::uint64_t offset, std::size_t bytes) const noexcept;
   /// Returns kTransferClasses entries in which other processes see this one's choices, or null.
   [[nodiscard]] layout::TransferClass* transfer_classes() const noexcept;
   void succeeded() const noexcept;

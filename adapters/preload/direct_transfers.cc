@@ -84,7 +84,7 @@ using Way = ChosenWay::Way;
 enum class Written : std::uint8_t { not_begun, all, in_part };
 
 /// Tells the mount of a write, and the kernel of the size that follows from it.
-bool tell(int fd, const layout::HostWritten& written) noexcept {
+bool report_write(int fd, const layout::HostWritten& written) noexcept {
   struct stat status{};
   return WHERRY_NEXT(ioctl, fd, layout::kHostTicketWritten, &written) == 0 && ::fstat(fd, &status) == 0;
 }
@@ -99,14 +99,14 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
       .offset = static_cast<std::uint64_t>(offset), .length = bytes, .failed = 0, .reserved = 0, .boot = {}};
   use.boot(written.boot);
   const std::int64_t put = use.write(written.offset, buffer, bytes);
-  if (put == static_cast<std::int64_t>(bytes) && tell(fd, written)) {
+  if (put == static_cast<std::int64_t>(bytes) && report_write(fd, written)) {
     use.succeeded();
     return Written::all;
   }
   // The caller then makes the whole write by the kernel. A signal handler may write before that, so no part of this
   // write may reach the file later.
   written.failed = 1;
-  tell(fd, written);
+  report_write(fd, written);
   use.give_up();
   return Written::in_part;
 }

@@ -74,7 +74,7 @@ class Line {
   std::size_t length_ = 0;
 };
 
-__attribute__((destructor)) void say() {
+__attribute__((destructor)) void print_report() {
   if (!detail::reports) return;
   static constexpr std::array<std::array<std::string_view, kRoutes>, 2> kNames{
       {{"; reads in place: ", "; reads from the host: ", "; reads by the kernel: "},

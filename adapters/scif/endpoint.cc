@@ -102,7 +102,7 @@ short Endpoint::events(short asked, short kernel) {
   short events = 0;
   constexpr short kIn = POLLIN | POLLRDNORM;
   constexpr short kOut = POLLOUT | POLLWRNORM;
-  if ((asked & kIn) != 0 && link_->receive_queue.stirs() && link_->receive_queue.report()) events |= kIn;
+  if ((asked & kIn) != 0 && link_->receive_queue.may_have_data() && link_->receive_queue.report()) events |= kIn;
   if ((asked & kOut) != 0 && link_->send_queue.has_space()) events |= kOut;
   if (gone) events |= POLLHUP;
   return static_cast<short>(events & always);

@@ -16,10 +16,10 @@
 namespace wherry::scif {
 
 /// A spinlock, held for the copy of a queue and seldom for a system call.
-class BriefLock {
+class SpinLock {
  public:
   void lock() {
-    for (int looks = 0; held_.test_and_set(std::memory_order_acquire); ++looks) {  // BRIEF-LOCK
+    for (int looks = 0; held_.test_and_set(std::memory_order_acquire); ++looks) {  // SPIN-LOCK
       if (looks < kLooks) {
         arch::pause();
         continue;
@@ -29,7 +29,7 @@ class BriefLock {
       ::nanosleep(&a_while, nullptr);
     }
   }
-  void unlock() { held_.clear(std::memory_order_release); }  // BRIEF-LOCK
+  void unlock() { held_.clear(std::memory_order_release); }  // SPIN-LOCK
 
  private:
   static constexpr int kLooks = 64;
@@ -41,10 +41,10 @@ class Endpoint;
 /// An endpoint's entry in the table, shared by all of its descriptors. Members that are used at different rates have
 /// different cache lines.
 struct EndpointEntry {
-  alignas(64) BriefLock table;   ///< guards Endpoint::users
+  alignas(64) SpinLock table;    ///< guards Endpoint::users
   Endpoint* endpoint = nullptr;  ///< written under all three locks, so read under any of them
-  alignas(64) BriefLock sending;
-  alignas(64) BriefLock receiving;
+  alignas(64) SpinLock sending;
+  alignas(64) SpinLock receiving;
   std::vector<int> descriptors;  ///< known descriptors of the endpoint; they belong to the table
 };
 
@@ -58,21 +58,21 @@ void give_back(EndpointEntry& entry) noexcept;
 void socket_changed(EndpointEntry& entry, std::uint64_t before, std::uint64_t now);
 
 /// Serializes blocking callers: one has the turn from its first byte to its last, even while it waits without the lock.
-/// One BriefLock guards all of it. A free turn costs no more than that lock.
+/// One SpinLock guards all of it. A free turn costs no more than that lock.
 class Turn {
  public:
-  class Mine {
+  class Guard {
    public:
     /// @param lock  is held, and is held again when this ends
-    Mine(Turn& turn, std::unique_lock<BriefLock>& lock) : turn_(turn), lock_(lock) {
+    Guard(Turn& turn, std::unique_lock<SpinLock>& lock) : turn_(turn), lock_(lock) {
       ++turn_.waiting_;
       while (turn_.taken_) turn_.free_.wait(lock_);
       --turn_.waiting_;
       turn_.taken_ = true;
     }
-    Mine(const Mine&) = delete;
-    Mine& operator=(const Mine&) = delete;
-    ~Mine() {
+    Guard(const Guard&) = delete;
+    Guard& operator=(const Guard&) = delete;
+    ~Guard() {
       if (!lock_.owns_lock()) lock_.lock();
       turn_.taken_ = false;
       if (turn_.waiting_ != 0) turn_.free_.notify_one();
@@ -80,7 +80,7 @@ class Turn {
 
    private:
     Turn& turn_;
-    std::unique_lock<BriefLock>& lock_;
+    std::unique_lock<SpinLock>& lock_;
   };
 
   [[nodiscard]] bool taken() const { return taken_; }

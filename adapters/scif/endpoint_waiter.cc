@@ -73,7 +73,7 @@ int EndpointWaiter::sleep(int fd, short events, fabric::Deadline deadline) {
   if (ready == 0) return ETIMEDOUT;
   if (sleepers_.woken()) return ECANCELED;
   if ((polled[0].revents & POLLNVAL) != 0) return EBADF;
-  told(fd, polled[0].revents);
+  note_events(fd, polled[0].revents);
   // If the kernel refuses to poll, all requested events are reported, the bell's too, but never a hang-up.
   if (polled[1].revents != 0) ask_for_end(fd);
   return 0;
@@ -88,11 +88,11 @@ bool EndpointWaiter::ends_within(int fd, int timeout) {
   pollfd polled{fd, 0, 0};
   if (::poll(&polled, 1, timeout) < 0 && errno != EINTR) polled.revents = end_by_reading(fd, timeout);
   if (!is(fd)) return true;  // the call fails; the endpoint remains usable by another descriptor of its socket
-  told(fd, polled.revents);
+  note_events(fd, polled.revents);
   return gone();
 }
 
-void EndpointWaiter::told(int fd, short kernel) {
+void EndpointWaiter::note_events(int fd, short kernel) {
   // The kernel closes the peer's socket after its last store.
   if ((kernel & (POLLHUP | POLLERR)) != 0 && is(fd)) declare_gone();
   asked_.store(arch::ticks(), std::memory_order_relaxed);

@@ -88,11 +88,11 @@ class EndpointWaiter {
   /// The same, after waiting for the end for up to `timeout` milliseconds.
   bool ends_within(int fd, int timeout);
   /// For one poll(2) of several endpoints: whether `moments` times kMoment have passed since the kernel was last asked
-  /// about this one. told() records its answer for `fd`, which may be another file's number by now.
+  /// about this one. note_events() records its answer for `fd`, which may be another file's number by now.
   [[nodiscard]] bool is_due(std::size_t moments) const {
     return !gone() && arch::ticks() - asked_.load(std::memory_order_relaxed) >= moments * kMoment;
   }
-  void told(int fd, short kernel);
+  void note_events(int fd, short kernel);
   void declare_gone() { gone_.store(true, std::memory_order_release); }  // SCIF-GONE
 
  private:

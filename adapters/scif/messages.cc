@@ -29,7 +29,7 @@ int result_of(const Moved& moved) { return moved.bytes != 0 ? static_cast<int>(m
 /// Fast path: most messages need not wait, and take only one lock of the entry. `move` returns whether that was enough.
 /// Keeps errno.
 template <class Move>
-bool at_once(scif_epd_t epd, BriefLock EndpointEntry::* direction, Move&& move) {
+bool at_once(scif_epd_t epd, SpinLock EndpointEntry::* direction, Move&& move) {
   EndpointEntry* entry = entry_of(epd);
   if (entry == nullptr || has_duplicates()) return false;
   const int before = errno;

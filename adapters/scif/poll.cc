@@ -30,10 +30,10 @@ constexpr short kOut = POLLOUT | POLLWRNORM;
 
 struct Entry {
   scif_pollepd* asked = nullptr;
-  Use endpoint;          ///< empty: the kernel's events are reported
-  Link* link = nullptr;  ///< of a connected endpoint
-  bool quiet = false;    ///< unquieten() must follow
-  bool closed = false;   ///< another thread has closed it meanwhile
+  Use endpoint;             ///< empty: the kernel's events are reported
+  Link* link = nullptr;     ///< of a connected endpoint
+  bool suppressed = false;  ///< restore_packets() must follow
+  bool closed = false;      ///< another thread has closed it meanwhile
 };
 
 class Polling {
@@ -95,7 +95,7 @@ bool Polling::all_alive() {
   for (std::size_t i = 0; i < entries_.size(); ++i) polled_[i].fd = entries_[i].asked->epd;
   if (::poll(polled_.data(), polled_.size(), 0) < 0) return false;  // sleep() reports the error
   for (std::size_t i = 0; i < entries_.size(); ++i) {
-    entries_[i].endpoint->waiter().told(entries_[i].asked->epd, polled_[i].revents);
+    entries_[i].endpoint->waiter().note_events(entries_[i].asked->epd, polled_[i].revents);
   }
   const auto has_not_ended = [](const pollfd& entry) { return (entry.revents & (POLLNVAL | POLLHUP | POLLERR)) == 0; };
   return std::all_of(polled_.begin(), polled_.end(), has_not_ended) &&
@@ -111,15 +111,16 @@ bool Polling::may_spin() const {
 
 bool Polling::spin(fabric::Deadline deadline) {
   thread_local stream::SpinBudget budget;
-  for (Entry& entry : entries_) entry.quiet = entry.link->receive_queue.quieten();
+  for (Entry& entry : entries_) entry.suppressed = entry.link->receive_queue.suppress_packets();
   const auto something_came = [this] {
     return std::any_of(entries_.begin(), entries_.end(), [](Entry& entry) {
-      return entry.link->receive_queue.stirs() || entry.endpoint->waiter().sleepers().woken();
+      return entry.link->receive_queue.may_have_data() || entry.endpoint->waiter().sleepers().woken();
     });
   };
   const bool came = scif::look(budget, something_came, deadline);
   for (Entry& entry : entries_) {
-    if (std::exchange(entry.quiet, false) && !entry.link->receive_queue.stirs()) entry.link->receive_queue.unquieten();
+    if (std::exchange(entry.suppressed, false) && !entry.link->receive_queue.may_have_data())
+      entry.link->receive_queue.restore_packets();
   }
   return came;
 }
@@ -145,7 +146,7 @@ void Polling::prepare_sleep() {
     if (entry.endpoint) polled_[i].events = entry.endpoint->kernel_events(entry.asked->events);
     if (entry.link == nullptr) continue;
     entry.link->receive_queue.fall_asleep(entry.asked->epd);
-    entry.link->send_queue.settle(entry.asked->epd);
+    entry.link->send_queue.prepare_poll(entry.asked->epd);
   }
 }
 
@@ -163,7 +164,8 @@ int Polling::sleep(fabric::Deadline deadline) {
     if (!entry.endpoint) continue;
     if (entry.endpoint->waiter().sleepers().woken()) sleeps = false;
     // There may be bytes without a packet.
-    if (entry.link != nullptr && (entry.asked->events & kIn) != 0 && entry.link->receive_queue.stirs()) sleeps = false;
+    if (entry.link != nullptr && (entry.asked->events & kIn) != 0 && entry.link->receive_queue.may_have_data())
+      sleeps = false;
   }
   polled_.back() = {here.empty() ? -1 : here.front().descriptor(), POLLIN, 0};
   timespec storage{};
@@ -173,7 +175,7 @@ int Polling::sleep(fabric::Deadline deadline) {
   for (std::size_t i = 0; i < entries_.size(); ++i) {
     if (entries_[i].link == nullptr) continue;
     entries_[i].link->receive_queue.wake_up();
-    if (error == 0) entries_[i].endpoint->waiter().told(entries_[i].asked->epd, polled_[i].revents);
+    if (error == 0) entries_[i].endpoint->waiter().note_events(entries_[i].asked->epd, polled_[i].revents);
   }
   return error;
 }

@@ -21,17 +21,17 @@ constexpr std::chrono::milliseconds kPacketTimeout{2};
 /// More packets than a correct sender ever has under way.
 constexpr std::uint64_t kMostPackets = 64;
 /// After more polls than this that found nothing in an endpoint, its program loses the habit.
-constexpr int kMostInVain = 8;
+constexpr int kMostFruitlessPolls = 8;
 
 }  // namespace
 
-ReceiveQueue::ReceiveQueue(EndpointWaiter& waiter, BriefLock& lock, fabric::Connection& connection,
+ReceiveQueue::ReceiveQueue(EndpointWaiter& waiter, SpinLock& lock, fabric::Connection& connection,
                            layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue)
     : waiter_(waiter),
       queue_(queue),
-      heard_(own.arriving),
-      told_(peer.leaving),
-      wants_(peer.wanting),
+      arriving_(own.arriving),
+      peers_leaving_(peer.leaving),
+      peers_wanting_(peer.wanting),
       peers_socket_(connection, own.socket),
       lock_(lock),
       consumer_(ring::View{queue, layout::kScifQueueBytes}, &own.arriving.tail, &peer.leaving.head),
@@ -54,7 +54,7 @@ Moved ReceiveQueue::receive(int fd, std::span<std::byte> buffer, bool block) {
   std::unique_lock lock(lock_);
   if (!block) buffer = writable_part(buffer);
   if (!pages_.are_there(buffer)) return {0, EFAULT};
-  std::optional<Turn::Mine> turn;
+  std::optional<Turn::Guard> turn;
   if (block) turn.emplace(turn_, lock);
   Moved moved;
   for (bool ended = false;;) {
@@ -90,10 +90,10 @@ std::size_t ReceiveQueue::pull(int fd, std::span<std::byte> buffer) {
   for (int pass = 0; pass < 2 && count < buffer.size(); ++pass) count += consumer_.copy_out(buffer.subspan(count));
   if (count != 0) {
     consumer_.return_credit();
-    arch::publish_then_look();  // SCIF-FULL: pairs with the fence in SendQueue::say_full
+    arch::publish_then_look();  // SCIF-FULL: pairs with the fence in SendQueue::mark_full
     take_full_packet(fd);
   }
-  if (consumer_.known_fill() == 0) settle(fd);
+  if (consumer_.known_fill() == 0) rearm(fd);
   if (consumer_.broken()) waiter_.declare_gone();
   return count;
 }
@@ -106,17 +106,17 @@ void ReceiveQueue::note(std::size_t received) {
   if (habit == kHabit) habit_counts_ = peers_socket_.can_be_borrowed();
   habit_.store(habit, std::memory_order_relaxed);
   reported_ = false;
-  in_vain_ = 0;
+  fruitless_polls_ = 0;
   if (!all) show_bytes();
-  untold_ = false;
+  may_lack_packet_ = false;
 }
 
 /// Puts a packet on the own socket if bytes are there without one.
 void ReceiveQueue::show_bytes() {
-  if (!untold_) return;
-  untold_ = false;
+  if (!may_lack_packet_) return;
+  may_lack_packet_ = false;
   // SCIF-PACKETS acquire: pairs with the release in SendQueue::send_packet.
-  if (consumer_.fill() == 0 || own_packets_ != 0 || heard_.packets.load(std::memory_order_acquire) != taken_) return;
+  if (consumer_.fill() == 0 || own_packets_ != 0 || arriving_.packets.load(std::memory_order_acquire) != taken_) return;
   habit_counts_ = peers_socket_.send_own_packet();
   if (habit_counts_) ++own_packets_;
 }
@@ -134,14 +134,14 @@ bool ReceiveQueue::take_packet(int fd) {
 
 /// To be called when there is space again: takes the packet that marks the queue as full, if the sender announced one.
 void ReceiveQueue::take_full_packet(int fd) {
-  // SCIF-FULL acquire: pairs with the release in SendQueue::say_full.
-  const std::uint64_t full = heard_.full.load(std::memory_order_acquire);
+  // SCIF-FULL acquire: pairs with the release in SendQueue::mark_full.
+  const std::uint64_t full = arriving_.full.load(std::memory_order_acquire);
   if (static_cast<std::int64_t>(full - taken_) <= 0) return;
   const auto give_up = std::chrono::steady_clock::now() + kPacketTimeout;
   // Takes nothing until the sender has sent that packet or called it off. If it is called off, only the packets on the
   // socket tell poll(2) of the bytes that are left, and the next packet may announce more.
-  while (heard_.full_sent.load(std::memory_order_acquire) != full) {              // SCIF-FULL-SENT
-    const bool called_off = heard_.full.load(std::memory_order_acquire) != full;  // SCIF-FULL
+  while (arriving_.full_sent.load(std::memory_order_acquire) != full) {              // SCIF-FULL-SENT
+    const bool called_off = arriving_.full.load(std::memory_order_acquire) != full;  // SCIF-FULL
     if (called_off || waiter_.ask_for_end(fd) || std::chrono::steady_clock::now() > give_up) return;
     ::sched_yield();
   }
@@ -152,20 +152,21 @@ void ReceiveQueue::take_packets(int fd, std::uint64_t up_to) {
   if (static_cast<std::int64_t>(up_to - taken_) <= 0) return;
   if (up_to - taken_ > kMostPackets) return waiter_.declare_gone();
   while (taken_ < up_to && take_packet(fd)) continue;
-  // SCIF-DRAINED release: the packets are off the socket; pairs with the acquire in SendQueue::say_full.
-  told_.drained.store(taken_, std::memory_order_release);
+  // SCIF-DRAINED release: the packets are off the socket; pairs with the acquire in SendQueue::mark_full.
+  peers_leaving_.drained.store(taken_, std::memory_order_release);
 }
 
-void ReceiveQueue::settle(int fd) {
+void ReceiveQueue::rearm(int fd) {
   // outside: stored without order; the load of `packets` must not come before this one.
-  const bool answered = heard_.answered.load(std::memory_order_acquire) == request_ + 1;
-  std::uint64_t packets = heard_.packets.load(std::memory_order_acquire);  // SCIF-PACKETS
+  const bool answered = arriving_.answered.load(std::memory_order_acquire) == request_ + 1;
+  std::uint64_t packets = arriving_.packets.load(std::memory_order_acquire);  // SCIF-PACKETS
   seen_.store(consumer_.head(), std::memory_order_relaxed);
   if (!answered && packets == taken_ && own_packets_ == 0) return;
   if (answered) {
-    wants_.request.store(++request_, std::memory_order_release);  // SCIF-REQUEST release: pairs with SendQueue::tell
-    arch::publish_then_look();                                 // SCIF-REQUEST: pairs with the fence in SendQueue::tell
-    packets = heard_.packets.load(std::memory_order_acquire);  // SCIF-PACKETS
+    // SCIF-REQUEST release: pairs with SendQueue::announce
+    peers_wanting_.request.store(++request_, std::memory_order_release);
+    arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in SendQueue::announce
+    packets = arriving_.packets.load(std::memory_order_acquire);  // SCIF-PACKETS
   }
   if (consumer_.fill() == 0) {
     take_packets(fd, packets);
@@ -177,29 +178,29 @@ void ReceiveQueue::settle(int fd) {
 
 /// Tells the sender that the next `bytes` bytes need no packet, because they are waited for.
 void ReceiveQueue::expect(std::size_t bytes) {
-  wants_.quiet.store(consumer_.head() + bytes, std::memory_order_relaxed);
-  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in SendQueue::tell
+  peers_wanting_.quiet.store(consumer_.head() + bytes, std::memory_order_relaxed);
+  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in SendQueue::announce
 }
 
 /// Tells the sender that every write needs a packet.
 void ReceiveQueue::expect_packets() {
   polled_ = consumer_.head();
-  wants_.polled.store(polled_, std::memory_order_relaxed);
+  peers_wanting_.polled.store(polled_, std::memory_order_relaxed);
   expect(0);
 }
 
-int ReceiveQueue::wait_for_data(int fd, std::unique_lock<BriefLock>& lock, std::size_t want) {
+int ReceiveQueue::wait_for_data(int fd, std::unique_lock<SpinLock>& lock, std::size_t want) {
   if (budget_.budget().count() != 0) {
     expect(want);
     if (consumer_.fill() != 0) return 0;
     lock.unlock();
-    const bool came = look(budget_, [&] { return stirs() || waiter_.sleepers().woken(); });
+    const bool came = look(budget_, [&] { return may_have_data() || waiter_.sleepers().woken(); });
     lock.lock();
     if (came) return 0;
   }
   expect_packets();
   if (consumer_.fill() != 0) return 0;
-  settle(fd);
+  rearm(fd);
   if (consumer_.fill() != 0) return 0;
   ++asleep_;
   lock.unlock();
@@ -230,7 +231,7 @@ bool ReceiveQueue::report() {
   return true;
 }
 
-bool ReceiveQueue::quieten() {
+bool ReceiveQueue::suppress_packets() {
   if (habit_.load(std::memory_order_relaxed) < kHabit) return false;
   const std::lock_guard lock(lock_);
   // Only packets wake a sleeping thread, and each write may be the one that it waits for.
@@ -238,25 +239,25 @@ bool ReceiveQueue::quieten() {
       generation_ != fork_generation())
     return false;
   polled_ = consumer_.head() + 1;
-  wants_.polled.store(polled_, std::memory_order_relaxed);
-  untold_ = true;
-  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in SendQueue::tell
+  peers_wanting_.polled.store(polled_, std::memory_order_relaxed);
+  may_lack_packet_ = true;
+  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fence in SendQueue::announce
   return true;
 }
 
-void ReceiveQueue::unquieten() {
+void ReceiveQueue::restore_packets() {
   const std::lock_guard lock(lock_);
   if (consumer_.head() >= polled_) return;
   expect_packets();
-  // An idle endpoint among many is then not quietened each time.
-  if (++in_vain_ > kMostInVain) habit_.store(0, std::memory_order_relaxed);
+  // The packets of an idle endpoint among many are then not suppressed each time.
+  if (++fruitless_polls_ > kMostFruitlessPolls) habit_.store(0, std::memory_order_relaxed);
 }
 
 void ReceiveQueue::fall_asleep(int fd) {
   const std::lock_guard lock(lock_);
   ++asleep_;
   if (consumer_.head() < polled_) expect_packets();
-  if (consumer_.fill() == 0) settle(fd);
+  if (consumer_.fill() == 0) rearm(fd);
 }
 
 void ReceiveQueue::wake_up() {

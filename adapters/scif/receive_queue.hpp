@@ -36,7 +36,7 @@ class ReceiveQueue {
   /// @param lock   the entry's lock for receiving
   /// @param own    this side's page, and the queue behind it
   /// @param peer   the peer's page
-  ReceiveQueue(EndpointWaiter& waiter, BriefLock& lock, fabric::Connection& connection, layout::ScifPage& own,
+  ReceiveQueue(EndpointWaiter& waiter, SpinLock& lock, fabric::Connection& connection, layout::ScifPage& own,
                layout::ScifPage& peer, std::byte* queue);
 
   /// @param fd  here and below: a descriptor of the socket
@@ -46,21 +46,21 @@ class ReceiveQueue {
   bool receive_at_once(int fd, std::span<std::byte> buffer, bool block, Moved& moved);
 
   /// Whether bytes may have arrived since the queue was last found empty. Reads one word.
-  [[nodiscard]] bool stirs() const {
+  [[nodiscard]] bool may_have_data() const {
     const std::uint64_t seen = seen_.load(std::memory_order_relaxed);
     // The cache lines of the bytes and of the tail are then fetched at the same time: see Consumer::refresh.
     arch::prefetch(queue_ + seen % layout::kScifQueueBytes);
-    return heard_.tail.load(std::memory_order_relaxed) != seen;
+    return arriving_.tail.load(std::memory_order_relaxed) != seen;
   }
 
   // For scif_poll.
   /// Returns whether bytes are there. If so, the caller reports that to the program.
   bool report();
   /// To be called before polling: the next write needs no packet, if the program has the habit. If it returns true,
-  /// unquieten() must follow unless bytes come.
-  bool quieten();
+  /// restore_packets() must follow unless bytes come.
+  bool suppress_packets();
   /// To be called if polling found nothing. Bytes that come now are seen by a later report(), or have a packet.
-  void unquieten();
+  void restore_packets();
   /// Makes the socket unreadable if the queue is empty. To be called before a thread sleeps on it; wake_up() must
   /// follow.
   void fall_asleep(int fd);
@@ -77,18 +77,18 @@ class ReceiveQueue {
   void take_full_packet(int fd);
   void take_packets(int fd, std::uint64_t up_to);
   bool take_packet(int fd);
-  void settle(int fd);
+  void rearm(int fd);
   void expect(std::size_t bytes);
   void expect_packets();
-  int wait_for_data(int fd, std::unique_lock<BriefLock>& lock, std::size_t want);
+  int wait_for_data(int fd, std::unique_lock<SpinLock>& lock, std::size_t want);
 
   EndpointWaiter& waiter_;
   const std::byte* queue_;
-  const layout::ScifArriving& heard_;
-  layout::ScifLeaving& told_;
-  layout::ScifWanting& wants_;
+  const layout::ScifArriving& arriving_;
+  layout::ScifLeaving& peers_leaving_;
+  layout::ScifWanting& peers_wanting_;
   const PeersSocket peers_socket_;
-  BriefLock& lock_;  ///< guards the members below
+  SpinLock& lock_;  ///< guards the members below
   Turn turn_;
   SeenPages pages_{memory::Access::write};
   ring::Consumer consumer_;
@@ -99,12 +99,12 @@ class ReceiveQueue {
   std::uint64_t polled_ = 0;
   const std::uint64_t generation_;  ///< of the process that made the connection: a forked child borrows nothing
   std::atomic<int> habit_{0};       ///< also read without the lock
-  int in_vain_ = 0;
-  bool habit_counts_ = true;   ///< own packets are possible, as far as is known
-  bool reported_ = false;      ///< a scif_poll has reported bytes, and nothing was received since
-  bool untold_ = false;        ///< bytes may be there without a packet
-  int asleep_ = 0;             ///< threads that only a packet wakes
-  stream::SpinBudget budget_;  ///< guarded by the turn
+  int fruitless_polls_ = 0;
+  bool habit_counts_ = true;      ///< own packets are possible, as far as is known
+  bool reported_ = false;         ///< a scif_poll has reported bytes, and nothing was received since
+  bool may_lack_packet_ = false;  ///< bytes may be there without a packet
+  int asleep_ = 0;                ///< threads that only a packet wakes
+  stream::SpinBudget budget_;     ///< guarded by the turn
 };
 
 }  // namespace wherry::scif

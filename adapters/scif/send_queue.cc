@@ -17,12 +17,12 @@ constexpr int kSpinLooks = 48;  ///< polls: a microsecond
 
 }  // namespace
 
-SendQueue::SendQueue(EndpointWaiter& waiter, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer,
+SendQueue::SendQueue(EndpointWaiter& waiter, SpinLock& lock, layout::ScifPage& own, layout::ScifPage& peer,
                      std::byte* queue)
     : waiter_(waiter),
-      heard_(own.leaving),
-      wanted_(own.wanting),
-      told_(peer.arriving),
+      leaving_(own.leaving),
+      wanting_(own.wanting),
+      peers_arriving_(peer.arriving),
       lock_(lock),
       producer_(ring::View{queue, layout::kScifQueueBytes}, &own.leaving.head, &peer.arriving.tail) {}
 
@@ -52,7 +52,7 @@ Moved SendQueue::send(int fd, std::span<const std::byte> bytes, bool block) {
     return moved;
   }
   if (!pages_.are_there(bytes)) return {0, EFAULT};
-  const Turn::Mine turn(turn_, lock);
+  const Turn::Guard turn(turn_, lock);
   while (true) {
     moved.error = waiter_.sleepers().woken() || waiter_.look_for_end(fd) ? ECONNRESET : 0;
     if (moved.error != 0) return moved;
@@ -71,9 +71,9 @@ Moved SendQueue::send(int fd, std::span<const std::byte> bytes, bool block) {
 /// travel meanwhile. If the peer is gone, only the bytes that it has read count as sent: it may have read all and then
 /// closed.
 void SendQueue::finish(int fd, Moved& moved, std::size_t count) {
-  if (known_space() == 0) say_full(fd);
+  if (known_space() == 0) mark_full(fd);
   if (!waiter_.look_for_end(fd)) return;
-  const std::uint64_t unread = producer_.tail() - heard_.head.load(std::memory_order_acquire);  // RING-HEAD
+  const std::uint64_t unread = producer_.tail() - leaving_.head.load(std::memory_order_acquire);  // RING-HEAD
   moved.bytes -= std::min<std::uint64_t>(unread, count);
   if (moved.bytes == 0) moved.error = ECONNRESET;
 }
@@ -85,15 +85,15 @@ std::size_t SendQueue::push(int fd, std::span<const std::byte> bytes) {
   if (count != 0) {
     const std::uint64_t start = producer_.tail();
     producer_.commit(count);
-    tell(fd, start);
+    announce(fd, start);
   }
   if (producer_.broken()) waiter_.declare_gone();
   return count;
 }
 
 /// @param start  where the write began
-void SendQueue::tell(int fd, std::uint64_t start) {
-  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fences in ReceiveQueue that follow a wish
+void SendQueue::announce(int fd, std::uint64_t start) {
+  arch::publish_then_look();  // SCIF-REQUEST: pairs with the fences in ReceiveQueue that follow a request
   // A packet costs each side a system call of a microsecond. A receiver that answers at once returns for the next bytes
   // in less time. Without this wait one packet makes the next necessary, because its sender returns late.
   for (int looks = 0; needs_packet(start); ++looks) {
@@ -101,7 +101,7 @@ void SendQueue::tell(int fd, std::uint64_t start) {
       arch::pause();
       continue;
     }
-    answered_ = wanted_.request.load(std::memory_order_acquire) + 1;  // SCIF-REQUEST
+    answered_ = wanting_.request.load(std::memory_order_acquire) + 1;  // SCIF-REQUEST
     send_packet(fd, 1);
     return;
   }
@@ -112,46 +112,46 @@ bool SendQueue::needs_packet(std::uint64_t start) const {
   const auto is_before = [](std::uint64_t one, std::uint64_t other) {
     return static_cast<std::int64_t>(one - other) < 0;
   };
-  if (wanted_.request.load(std::memory_order_acquire) + 1 == answered_) return false;  // SCIF-REQUEST
-  if (!is_before(wanted_.quiet.load(std::memory_order_relaxed), producer_.tail())) return false;
-  if (is_before(start, wanted_.polled.load(std::memory_order_relaxed))) return false;
+  if (wanting_.request.load(std::memory_order_acquire) + 1 == answered_) return false;  // SCIF-REQUEST
+  if (!is_before(wanting_.quiet.load(std::memory_order_relaxed), producer_.tail())) return false;
+  if (is_before(start, wanting_.polled.load(std::memory_order_relaxed))) return false;
   // RING-HEAD acquire: it may have read it already.
-  return is_before(heard_.head.load(std::memory_order_acquire), producer_.tail());
+  return is_before(leaving_.head.load(std::memory_order_acquire), producer_.tail());
 }
 
 bool SendQueue::send_packet(int fd, std::size_t bytes) {
   static constexpr std::array<std::byte, kFatPacket> kNothing{};
-  told_.answered.store(answered_, std::memory_order_relaxed);
-  told_.packets.store(++packets_, std::memory_order_release);  // SCIF-PACKETS
+  peers_arriving_.answered.store(answered_, std::memory_order_relaxed);
+  peers_arriving_.packets.store(++packets_, std::memory_order_release);  // SCIF-PACKETS
   if (::send(fd, kNothing.data(), bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) return true;
   // No room in the socket: the peer takes no packets off it, and so needs no more. Or the peer is gone.
-  told_.packets.store(--packets_, std::memory_order_release);  // SCIF-PACKETS
+  peers_arriving_.packets.store(--packets_, std::memory_order_release);  // SCIF-PACKETS
   return false;
 }
 
-void SendQueue::say_full(int fd) {
-  if (space() != 0 || heard_.drained.load(std::memory_order_acquire) < full_) return;  // SCIF-DRAINED
+void SendQueue::mark_full(int fd) {
+  if (space() != 0 || leaving_.drained.load(std::memory_order_acquire) < full_) return;  // SCIF-DRAINED
   const std::uint64_t before = full_;
   full_ = packets_ + 1;
-  told_.full.store(full_, std::memory_order_release);  // SCIF-FULL
-  arch::publish_then_look();                           // SCIF-FULL: pairs with the fence in ReceiveQueue::pull
+  peers_arriving_.full.store(full_, std::memory_order_release);  // SCIF-FULL
+  arch::publish_then_look();  // SCIF-FULL: pairs with the fence in ReceiveQueue::pull
   if (space() != 0 || !send_packet(fd, kFatPacket)) {
     full_ = before;
-    told_.full.store(full_, std::memory_order_release);  // SCIF-FULL
+    peers_arriving_.full.store(full_, std::memory_order_release);  // SCIF-FULL
     return;
   }
-  answered_ = wanted_.request.load(std::memory_order_acquire) + 1;  // SCIF-REQUEST
+  answered_ = wanting_.request.load(std::memory_order_acquire) + 1;  // SCIF-REQUEST
   send_packet(fd, 1);
-  told_.full_sent.store(full_, std::memory_order_release);  // SCIF-FULL-SENT
+  peers_arriving_.full_sent.store(full_, std::memory_order_release);  // SCIF-FULL-SENT
 }
 
-int SendQueue::wait_for_space(int fd, std::unique_lock<BriefLock>& lock) {
+int SendQueue::wait_for_space(int fd, std::unique_lock<SpinLock>& lock) {
   const std::uint64_t head = producer_.tail() - producer_.fill();
   lock.unlock();
-  const bool came = look(budget_, [&] { return heard_.head.load(std::memory_order_acquire) != head; });  // RING-HEAD
+  const bool came = look(budget_, [&] { return leaving_.head.load(std::memory_order_acquire) != head; });  // RING-HEAD
   lock.lock();
   if (came) return 0;
-  say_full(fd);
+  mark_full(fd);
   lock.unlock();
   const int error = waiter_.sleep(fd, POLLOUT, {});
   lock.lock();
@@ -163,9 +163,9 @@ bool SendQueue::has_space() {
   return known_space() != 0 || space() != 0;
 }
 
-void SendQueue::settle(int fd) {
+void SendQueue::prepare_poll(int fd) {
   const std::lock_guard lock(lock_);
-  say_full(fd);
+  mark_full(fd);
 }
 
 }  // namespace wherry::scif

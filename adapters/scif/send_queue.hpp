@@ -38,7 +38,7 @@ class SendQueue {
   /// @param lock  the entry's lock for sending
   /// @param own   this side's page
   /// @param peer  the peer's page, and the queue behind it
-  SendQueue(EndpointWaiter& waiter, BriefLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
+  SendQueue(EndpointWaiter& waiter, SpinLock& lock, layout::ScifPage& own, layout::ScifPage& peer, std::byte* queue);
 
   /// Blocking callers take turns, so that the bytes of one call stay together.
   /// @param fd  here and below: a descriptor of the socket
@@ -50,25 +50,25 @@ class SendQueue {
   /// Whether a byte fits.
   bool has_space();
   /// Makes the socket unwritable if there is no space. To be called before the socket is polled.
-  void settle(int fd);
+  void prepare_poll(int fd);
 
  private:
   std::size_t push(int fd, std::span<const std::byte> bytes);
   std::size_t space() { return spare(producer_.space()); }
   [[nodiscard]] std::size_t known_space() const { return spare(producer_.capacity() - producer_.fill()); }
   static std::size_t spare(std::size_t free) { return free == 0 ? 0 : free - 1; }
-  void tell(int fd, std::uint64_t start);
+  void announce(int fd, std::uint64_t start);
   [[nodiscard]] bool needs_packet(std::uint64_t start) const;
-  void say_full(int fd);
+  void mark_full(int fd);
   bool send_packet(int fd, std::size_t bytes);
   void finish(int fd, Moved& moved, std::size_t count);
-  int wait_for_space(int fd, std::unique_lock<BriefLock>& lock);
+  int wait_for_space(int fd, std::unique_lock<SpinLock>& lock);
 
   EndpointWaiter& waiter_;
-  const layout::ScifLeaving& heard_;
-  const layout::ScifWanting& wanted_;
-  layout::ScifArriving& told_;
-  BriefLock& lock_;  ///< guards the members below
+  const layout::ScifLeaving& leaving_;
+  const layout::ScifWanting& wanting_;
+  layout::ScifArriving& peers_arriving_;
+  SpinLock& lock_;  ///< guards the members below
   Turn turn_;
   SeenPages pages_{memory::Access::read};
   ring::Producer producer_;

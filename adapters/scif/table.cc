@@ -56,7 +56,7 @@ void after_fork_in_parent() { registry().mutex.unlock(); }
 /// The child has no other thread: it releases the locks of all entries, and no endpoint is in use.
 void after_fork_in_child() {
   for (const auto& [socket, entry] : registry().by_socket) {
-    for (BriefLock* lock : {&entry->table, &entry->sending, &entry->receiving}) lock->unlock();
+    for (SpinLock* lock : {&entry->table, &entry->sending, &entry->receiving}) lock->unlock();
     entry->endpoint->forget_parents();
   }
   registry().mutex.unlock();

@@ -364,7 +364,7 @@ wherry_engine_t::Filled wherry_engine_t::encode_into(std::span<std::byte> space,
   return Filled::all;
 }
 
-void wherry_engine_t::tell_when_written() {
+void wherry_engine_t::notify_when_written() {
   ending_ = true;
   draining_ = true;
   if (!is_established()) return all_written();

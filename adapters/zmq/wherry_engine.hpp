@@ -53,13 +53,13 @@ class wherry_engine_t : public zmtp_engine_t {
   /// The descriptor that is polled. Monitors and ZMQ_SRCFD report it.
   [[nodiscard]] fd_t descriptor() const { return _s; }
 
-  /// Sets the drain, or null for none. The drain is told when this object is destroyed. Before plug() any thread may
-  /// call this, then only the I/O thread.
+  /// Sets the drain, or null for none. The drain is notified when this object is destroyed. Before plug() any thread
+  /// may call this, then only the I/O thread.
   void set_drain(wherry_drain_t* drain) { drain_ = drain; }
-  /// Tells the drain once: when everything that the program has sent so far is written, or as many messages as its
-  /// socket may hold. The program may continue to send. Tells it at once if no message can be under way. This object
+  /// Notifies the drain once: when everything that the program has sent so far is written, or as many messages as its
+  /// socket may hold. The program may continue to send. Notifies it at once if no message can be under way. This object
   /// may be destroyed when the call returns.
-  void tell_when_written();
+  void notify_when_written();
 
   void plug(io_thread_t* io_thread, session_base_t* session) override;
   void in_event() override;

@@ -116,19 +116,19 @@ void wherry_join_t::give_up() {
 /// Returns true once the other end is known to use the stream, too.
 bool wherry_join_t::advance() {
   if (!link_) {
-    std::optional<wherry::Stream> stream = meet();
+    std::optional<wherry::Stream> stream = accept_or_connect();
     if (!stream) return false;
     hold(std::move(*stream));
   }
-  const std::span awaited = std::span(heard_).first(binds_ ? heard_.size() : kAnswer.size());
-  const wherry::Result result = link_->stream.try_receive(awaited.subspan(heard_bytes_));
-  heard_bytes_ += result.bytes;
-  if (heard_bytes_ < awaited.size() && (result.ok() || result.would_block())) return false;
+  const std::span awaited = std::span(received_).first(binds_ ? received_.size() : kAnswer.size());
+  const wherry::Result result = link_->stream.try_receive(awaited.subspan(received_bytes_));
+  received_bytes_ += result.bytes;
+  if (received_bytes_ < awaited.size() && (result.ok() || result.would_block())) return false;
   if (!binds_) {
-    if (heard_bytes_ < awaited.size()) fail(result.failed() ? result.error : ECONNRESET);
+    if (received_bytes_ < awaited.size()) fail(result.failed() ? result.error : ECONNRESET);
     return true;
   }
-  if (heard_bytes_ == awaited.size() && heard_ == proof_of(*own_)) {
+  if (received_bytes_ == awaited.size() && received_ == proof_of(*own_)) {
     send_at_once(link_->stream, kAnswer);
     return true;
   }
@@ -139,7 +139,7 @@ bool wherry_join_t::advance() {
   return false;
 }
 
-std::optional<wherry::Stream> wherry_join_t::meet() {
+std::optional<wherry::Stream> wherry_join_t::accept_or_connect() {
   if (binds_) return listener_->try_accept();
   if (!connecting_) {
     // The peer listens before it sends its address.
@@ -156,7 +156,7 @@ void wherry_join_t::hold(wherry::Stream stream) {
   link_.emplace(std::move(stream), options_);
   // Many connections may have begun to join when there was room for all.
   if (!wherry_has_room(link_->receive_fd)) fail(EMFILE);
-  heard_bytes_ = 0;
+  received_bytes_ = 0;
   watch(link_->receive_fd);
   if (!binds_) send_at_once(link_->stream, proof_of(peers_));
 }

@@ -39,7 +39,7 @@ class wherry_join_t final : public io_object_t {
   void timer_event(int id) override;
   bool advance();
   void give_up();
-  std::optional<wherry::Stream> meet();
+  std::optional<wherry::Stream> accept_or_connect();
   void hold(wherry::Stream stream);
   void watch(fd_t fd);
   void unwatch();
@@ -56,8 +56,8 @@ class wherry_join_t final : public io_object_t {
   std::optional<wherry::Listener> listener_;
   std::optional<wherry::Connecting> connecting_;
   std::optional<wherry_link_t> link_;
-  proof_t heard_{};  ///< the proof; at the connecting end its first byte is the answer
-  std::size_t heard_bytes_ = 0;
+  proof_t received_{};  ///< the proof; at the connecting end its first byte is the answer
+  std::size_t received_bytes_ = 0;
   std::optional<handle_t> watched_;
   bool starts_ = false;   ///< the timer of the start runs
   bool limited_ = false;  ///< the timer of the limit runs

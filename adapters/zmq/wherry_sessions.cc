@@ -42,7 +42,7 @@ void wherry_drain_t::process_term(int linger) {
     return own_t::process_term(linger);
   }
   asked_ = true;
-  engine_->tell_when_written();
+  engine_->notify_when_written();
 }
 
 void wherry_drain_t::all_written() {

@@ -98,8 +98,8 @@ void put_request(std::vector<std::byte>& to, std::uint64_t watcher, Input& input
   }
   const auto call = static_cast<FileCall>(request.call);
   if (call == FileCall::await_recalls && !input.one_in(4)) request.offset = 0;
-  const bool by_number = call == FileCall::delegate || call == FileCall::give_back || call == FileCall::heed_recalls ||
-                         call == FileCall::delegate_write;
+  const bool by_number = call == FileCall::delegate || call == FileCall::give_back ||
+                         call == FileCall::acknowledge_recalls || call == FileCall::delegate_write;
   if (by_number) request.offset = watcher;
   if (call == FileCall::append) request.flags = 0;
   if (call == FileCall::write) request.flags %= 2;

@@ -43,7 +43,7 @@ class ScifReceiveQueue : public ::testing::Test {
     own_.arriving.packets.store(++packets_, std::memory_order_release);
     EXPECT_EQ(::send(sockets_[1], "", 1, MSG_DONTWAIT), 1);
   }
-  void say_full(std::uint64_t packet) { own_.arriving.full.store(packet, std::memory_order_release); }
+  void mark_full(std::uint64_t packet) { own_.arriving.full.store(packet, std::memory_order_release); }
 
   // The receiver.
   std::size_t receive(std::size_t bytes) {
@@ -60,7 +60,7 @@ class ScifReceiveQueue : public ::testing::Test {
   std::unique_ptr<fabric::Connection> accepted_, connection_;
   layout::ScifPage own_{}, peers_{};
   alignas(64) std::array<std::byte, layout::kScifQueueBytes> queue_{};
-  BriefLock lock_;
+  SpinLock lock_;
   std::optional<EndpointWaiter> waiter_;
   std::optional<ReceiveQueue> receive_queue_;
   std::uint64_t tail_ = 0, packets_ = 0;
@@ -69,7 +69,7 @@ class ScifReceiveQueue : public ::testing::Test {
 TEST_F(ScifReceiveQueue, StaysReadableWhereTheSenderStopsBeforeItSendsThatTheQueueIsFull) {
   write(kMost);
   send_packet(1);
-  say_full(2);
+  mark_full(2);
   EXPECT_EQ(receive(100), 100U);
   EXPECT_TRUE(readable());
 }

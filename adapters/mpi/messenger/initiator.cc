@@ -56,14 +56,13 @@ void Initiator::access(const RemoteRequest& request) {
   access.reports = true;
   access.completion = completion_of(request);
   access.result = request.result;
-  access.reaches = request.operation == Operation::read && mailbox_.reaches_private_memory(link.peer);
   if (request.result.bytes() <= kMostOrdered) link.asked += access.asked = request.result.bytes();
   access.is_injection = request.inject;
   if (request.inject) ++limits_.injections;
   Wire wire;
   wire.head = head_of(request);
   wire.head.request = Pool<Pending>::number_of(access);
-  if (access.reaches) wire.head.flags |= kReaches;
+  if (request.operation == Operation::read && mailbox_.reaches_private_memory(link.peer)) wire.head.flags |= kReaches;
   wire.name_ranges(request.targets());
   int error = 0;
   try {

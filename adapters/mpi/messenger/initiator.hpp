@@ -54,14 +54,13 @@ class Initiator final : public PayloadSink, public TransferOwner {
   struct Pending : Request {
     Buffers result;       ///< receives what the operation fetches
     std::uint64_t asked;  ///< its share of Link::asked
-    bool reaches;         ///< the target was told that its memory can be read from here
     bool answered;        ///< the answer has begun
 
     void reset() {
       reset_request();
       result = Buffers();
       asked = 0;
-      reaches = answered = false;
+      answered = false;
     }
   };
 

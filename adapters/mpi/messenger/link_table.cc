@@ -44,7 +44,7 @@ int LinkTable::connect_first(Link& link) {
       }
     });
     link.peer = peer;
-    say_hello(link);
+    send_hello(link);
     return 0;
   } catch (const Error& error) {
     log::write(log::Level::error, error.what());
@@ -53,7 +53,7 @@ int LinkTable::connect_first(Link& link) {
   }
 }
 
-void LinkTable::say_hello(Link& link) {
+void LinkTable::send_hello(Link& link) {
   Wire wire;
   wire.head.operation = Operation::hello;
   wire.head.data = link.name.incarnation;
@@ -81,7 +81,7 @@ void LinkTable::on_hello(Inflow& inflow) {
   inflow.link = &link;
   if (link.peer != Mailbox::kNoPeer) return;
   link.peer = inflow.peer;
-  say_hello(link);
+  send_hello(link);
 }
 
 Inflow& LinkTable::new_inflow(Mailbox::Peer peer) {

@@ -57,7 +57,7 @@ class LinkTable {
 
  private:
   int connect_first(Link& link);
-  void say_hello(Link& link);
+  void send_hello(Link& link);
   Inflow& new_inflow(Mailbox::Peer peer);
 
   Mailbox& mailbox_;

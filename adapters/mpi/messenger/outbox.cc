@@ -9,9 +9,6 @@
 namespace wherry::mpi {
 namespace {
 
-// The mailbox's overflow holds several packets of this length.
-constexpr std::uint64_t kMostWhole = 64 << 10;
-static_assert(kMostWhole >= kMostInjected + sizeof(PacketHead) + Wire::kMostTable);
 // A chunk waits until the section itself has room for this many bytes. With smaller sections it may go into the
 // overflow.
 constexpr std::uint64_t kLeastChunk = 16 << 10;

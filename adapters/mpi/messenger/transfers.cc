@@ -18,7 +18,7 @@ constexpr std::size_t kLeastSection = std::size_t{256} << 10;
 // Time that a sender has for its next bytes: a few times as long as copying them, and less than a wake-up.
 constexpr std::uint64_t kStall = 100'000;  // ticks: 20 to 100 us
 // Bytes that the receiver reads at once if the sender stalls.
-constexpr std::uint64_t kRescue = 256 << 10;
+constexpr std::uint64_t kPullWhenStalled = 256 << 10;
 constexpr std::uint32_t kMostPenalty = 63;
 
 // Returns where byte `offset` of the announced payload lies, and how many bytes follow it without a gap.
@@ -161,7 +161,7 @@ bool Transfers::pull_stalled() noexcept {
 
 bool Transfers::pull_from_back(Transfer& transfer) {
   const std::uint64_t left = transfer.left();
-  const std::uint64_t part = std::min(left, kRescue);
+  const std::uint64_t part = std::min(left, kPullWhenStalled);
   if (!read(transfer, transfer.goal - transfer.pulled - part, part)) {
     transfer.unlink();  // the rest is streamed, or the link is lost
     return true;

@@ -21,13 +21,13 @@ Declared& Declared::instance() {
 void Declared::opened(Messenger& messenger) {
   const std::lock_guard guard(mutex_);
   messengers_.push_back(&messenger);
-  tell_current();
+  declare_to_current();
 }
 
 void Declared::closed(Messenger& messenger) {
   const std::lock_guard guard(mutex_);
   std::erase(messengers_, &messenger);
-  tell_current();
+  declare_to_current();
 }
 
 int Declared::self(void* name, std::size_t* bytes) {
@@ -44,19 +44,19 @@ int Declared::declare(std::uint64_t communicator, std::vector<NeighbourName> nei
   const std::lock_guard guard(mutex_);
   if (messengers_.empty()) return -FI_ENOTCONN;
   communicators_[communicator] = std::move(neighbours);
-  tell_current();
+  declare_to_current();
   return 0;
 }
 
 int Declared::forget(std::uint64_t communicator) {
   const std::lock_guard guard(mutex_);
   if (communicators_.erase(communicator) == 0) return -FI_ENOENT;
-  tell_current();
+  declare_to_current();
   return 0;
 }
 
 // A neighbour in several communicators has the sum of its weights.
-void Declared::tell_current() {
+void Declared::declare_to_current() {
   if (messengers_.empty()) return;
   std::map<std::string, NeighbourName> all;
   for (const auto& [communicator, neighbours] : communicators_) {

@@ -28,7 +28,7 @@ class Declared {
   int forget(std::uint64_t communicator);
 
  private:
-  void tell_current();
+  void declare_to_current();
 
   std::mutex mutex_;
   std::vector<Messenger*> messengers_;

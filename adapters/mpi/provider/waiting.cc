@@ -45,11 +45,11 @@ constexpr std::int64_t kMostNs = 4'000'000;
 // kLeastNs. With less than two processes per processor it polls for twice what a wake-up takes, as long as that ends
 // waits. Otherwise a sleeper is woken only after its peer sleeps in turn, and one sleep causes the next, message after
 // message.
-constexpr std::int64_t kMostUnheededNs = 80'000;
+constexpr std::int64_t kMostPollingNs = 80'000;
 // Calls without a message before the first yield, with less than two processes per processor. A peer on another
 // processor answers during them, and a yield takes as long as a few of them.
-constexpr std::int64_t kLeastCallsBeside = 1;
-constexpr std::int64_t kMostCallsBeside = 8;
+constexpr std::int64_t kLeastCallsBeforeYield = 1;
+constexpr std::int64_t kMostCallsBeforeYield = 8;
 // Idle calls per look at the clock of processor time, which is a system call. Most waits are over before the first.
 constexpr std::int64_t kLooksPerClock = 8;
 // Processor time that a waiting thread uses between two looks at most. The time of other processes in between does not
@@ -71,7 +71,7 @@ std::int64_t used_ns() {
 
 // With "autogroup" Linux schedules sessions, not their processes. MPICH's launcher makes a session for each rank: the
 // yield of such a process lets no other rank run.
-bool scheduler_heeds_yields() {
+bool scheduler_honours_yields() {
   if (::getsid(0) != ::getpid()) return true;
   std::ifstream file("/proc/sys/kernel/sched_autogroup_enabled");
   int enabled = 0;
@@ -80,14 +80,14 @@ bool scheduler_heeds_yields() {
 
 }  // namespace
 
-Waiting::Waiting(DomainLock& lock) : Waiting(lock, scheduler_heeds_yields()) {}
+Waiting::Waiting(DomainLock& lock) : Waiting(lock, scheduler_honours_yields()) {}
 
-Waiting::Waiting(DomainLock& lock, bool heeds_yields)
+Waiting::Waiting(DomainLock& lock, bool yields_are_effective)
     : lock_(lock),
-      heeds_yields_(heeds_yields),
+      yields_are_effective_(yields_are_effective),
       limit_ns_(kMostNs),
-      unheeded_(kLeastNs, kMostUnheededNs),
-      beside_(kLeastCallsBeside, kMostCallsBeside) {}
+      polling_effort_(kLeastNs, kMostPollingNs),
+      before_yield_effort_(kLeastCallsBeforeYield, kMostCallsBeforeYield) {}
 
 void Waiting::add(Messenger& messenger) {
   if (std::ranges::find(messengers_, &messenger) == messengers_.end()) messengers_.push_back(&messenger);
@@ -112,8 +112,8 @@ bool Waiting::is_oversubscribed() const {
 }
 
 std::int64_t Waiting::limit_ns() const {
-  if (heeds_yields_) return limit_ns_;
-  return is_crowded() ? kLeastNs : unheeded_.limit();
+  if (yields_are_effective_) return limit_ns_;
+  return is_crowded() ? kLeastNs : polling_effort_.limit();
 }
 
 bool Waiting::is_crowded() const {
@@ -121,7 +121,7 @@ bool Waiting::is_crowded() const {
 }
 
 bool Waiting::look() noexcept {
-  const bool looks_once = is_oversubscribed() ? calls_beside_ == 0 || idle_calls_ > 0 : idle_calls_ == 0;
+  const bool looks_once = is_oversubscribed() ? calls_before_yield_ == 0 || idle_calls_ > 0 : idle_calls_ == 0;
   const bool found = looks_once ? progress() : look_often();
   if (!found) looked_ = arch::ticks();
   return found;
@@ -152,7 +152,7 @@ void Waiting::end_wait(End how) noexcept {
   const bool tells = rests_ > 0 && (how == End::message || rests_ <= kFewRests || doubt_ >= kNoSleep);
   if (tells) doubt_ = doubt_after(how, doubt_);
   if (how == End::message) learn_from_message();
-  calls_beside_ = 0;
+  calls_before_yield_ = 0;
   waited_ns_ = 0;
   looks_ = 0;
   idle_calls_ = 0;
@@ -163,9 +163,9 @@ void Waiting::end_wait(End how) noexcept {
 // count.
 void Waiting::learn_from_message() noexcept {
   if (idle_calls_ == 0) {
-    if (calls_beside_ > 0) beside_.succeeded(calls_beside_);
+    if (calls_before_yield_ > 0) before_yield_effort_.succeeded(calls_before_yield_);
   } else if (rests_ == 0 && waited_ns_ > kLeastNs) {
-    unheeded_.succeeded(waited_ns_);
+    polling_effort_.succeeded(waited_ns_);
   }
 }
 
@@ -194,7 +194,7 @@ bool Waiting::rest_alone() noexcept {
 
 bool Waiting::rest_oversubscribed() noexcept {
   if (may_be_answered()) {
-    ++calls_beside_;
+    ++calls_before_yield_;
     lock_.pass_on();
     return false;
   }
@@ -213,8 +213,8 @@ bool Waiting::rest_oversubscribed() noexcept {
 
 bool Waiting::may_be_answered() noexcept {
   if (idle_calls_ > 0 || is_crowded()) return false;
-  if (calls_beside_ < beside_.limit()) return true;
-  beside_.failed();
+  if (calls_before_yield_ < before_yield_effort_.limit()) return true;
+  before_yield_effort_.failed();
   return false;
 }
 
@@ -231,7 +231,7 @@ bool Waiting::only_waits() noexcept {
 
 void Waiting::sleep_oversubscribed() noexcept {
   const bool is_first = rests_ == 0;
-  if (is_first) unheeded_.failed();
+  if (is_first) polling_effort_.failed();
   const bool found = rest_once();
   if (is_first) limit_ns_ = found ? std::min(2 * limit_ns_, kMostNs) : std::max(limit_ns_ / 2, kLeastNs);
 }

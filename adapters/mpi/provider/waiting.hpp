@@ -25,8 +25,8 @@ namespace wherry::mpi {
 class Waiting {
  public:
   explicit Waiting(DomainLock& lock);
-  /// @param heeds_yields  a yield of this process lets others run
-  Waiting(DomainLock& lock, bool heeds_yields);
+  /// @param yields_are_effective  a yield of this process lets others run
+  Waiting(DomainLock& lock, bool yields_are_effective);
 
   void add(Messenger& messenger);
   void remove(Messenger& messenger);
@@ -76,13 +76,13 @@ class Waiting {
   int doubt_ = 0;                ///< grows if waits end without a message: see doubt_after()
 
   // For oversubscribed jobs:
-  std::int64_t calls_beside_ = 0;  ///< calls that found nothing before the first yield; idle_calls_ counts after these
-  std::int64_t looked_ns_ = 0;     ///< processor time of this thread at the last look at the clock
-  std::int64_t waited_ns_ = 0;     ///< processor time used since the first look at the clock
-  const bool heeds_yields_;        ///< whether a yield lets other processes run
-  std::int64_t limit_ns_;          ///< processor time to use before the first sleep, if it does
-  Effort unheeded_;                ///< the same if it does not
-  Effort beside_;                  ///< limit of calls_beside_
+  std::int64_t calls_before_yield_ = 0;  ///< calls that found nothing before the first yield; later ones: idle_calls_
+  std::int64_t looked_ns_ = 0;           ///< processor time of this thread at the last look at the clock
+  std::int64_t waited_ns_ = 0;           ///< processor time used since the first look at the clock
+  const bool yields_are_effective_;      ///< whether a yield lets other processes run
+  std::int64_t limit_ns_;                ///< processor time to use before the first sleep, if it does
+  Effort polling_effort_;                ///< the same if it does not
+  Effort before_yield_effort_;           ///< limit of calls_before_yield_
 };
 
 }  // namespace wherry::mpi

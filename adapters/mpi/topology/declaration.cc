@@ -50,7 +50,7 @@ T* make(Arguments... arguments) noexcept {
 }
 
 /// Returns null if memory is short. Otherwise the declaration holds one of the table's uses.
-Declaration* tell_provider(Table* table) noexcept {
+Declaration* declare_to_provider(Table* table) noexcept {
   const Provider provider;
   auto* const declaration = make<Declaration>(table, communicators.fetch_add(1) + 1);
   if (declaration == nullptr || !provider.is_there()) return declaration;
@@ -73,7 +73,7 @@ int duplicate(Word, int, void*, void* value, void* copy, int* is_copied) noexcep
   *is_copied = 0;
   if (calls_in_progress > 0) return kSuccess;
   Table* const table = static_cast<Declaration*>(value)->table;
-  Declaration* const declaration = tell_provider(table);
+  Declaration* const declaration = declare_to_provider(table);
   if (declaration != nullptr) table->users.fetch_add(1);
   *static_cast<void**>(copy) = declaration;
   *is_copied = declaration == nullptr ? 0 : 1;
@@ -137,7 +137,7 @@ void declare(const Mpi& mpi, Word communicator, Topology kind) noexcept {
   const bool is_known = mpi.allgather(&own, sizeof own, mpi.byte(), table->names.elements().data(), sizeof own,
                                       mpi.byte(), communicator) == kSuccess;
   if (is_known && neighbours_of(mpi, communicator, kind, table->neighbours) && Provider().is_there()) {
-    if (Declaration* const declaration = tell_provider(table)) {
+    if (Declaration* const declaration = declare_to_provider(table)) {
       attach(mpi, communicator, declaration);
       return;
     }

@@ -38,9 +38,9 @@ struct Direct {
 };
 
 /// The library's only symbol, for dlsym.
-/// @param goes_on  called every 20 ms while a thread waits for the server; if it returns false, the call ends with
+/// @param may_wait  called every 20 ms while a thread waits for the server; if it returns false, the call ends with
 /// ECONNRESET
-using GetDirect = const Direct*(bool (*goes_on)());
+using GetDirect = const Direct*(bool (*may_wait)());
 inline constexpr const char* kGetDirect = "wherry_direct_2";
 inline constexpr const char* kDirectLibrary = "libwherry-direct.so";
 

@@ -15,7 +15,7 @@ namespace {
 
 using File = file::DirectFiles::File;
 
-bool (*patience)() = nullptr;
+bool (*may_wait)() = nullptr;
 // Never destroyed: other threads may be inside a call when the process exits.
 file::DirectFiles* files = nullptr;
 
@@ -35,7 +35,7 @@ std::int64_t guarded(Call call) noexcept {
 
 bool connect(const layout::HostTicket& ticket) noexcept {
   try {
-    if (files == nullptr) files = new file::DirectFiles(patience);
+    if (files == nullptr) files = new file::DirectFiles(may_wait);
     return files->connect(ticket) == 0;
   } catch (const std::exception&) {
     return false;
@@ -98,7 +98,7 @@ constexpr Direct kDirect{.connect = connect,
 }  // namespace
 }  // namespace wherry::preload
 
-extern "C" __attribute__((visibility("default"))) const wherry::preload::Direct* wherry_direct_2(bool (*goes_on)()) {
-  wherry::preload::patience = goes_on;
+extern "C" __attribute__((visibility("default"))) const wherry::preload::Direct* wherry_direct_2(bool (*may_wait)()) {
+  wherry::preload::may_wait = may_wait;
   return &wherry::preload::kDirect;
 }

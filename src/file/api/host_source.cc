@@ -62,8 +62,8 @@ HostFiles::HostFiles(std::string address, std::chrono::milliseconds timeout, boo
 /// Counts a call on the connection, until two calls have overlapped. No thread is cancelled during the call.
 class HostFiles::Call {
  public:
-  explicit Call(HostFiles& files) : files_(files), counted_(!files.met_.load(std::memory_order_relaxed)) {
-    if (counted_ && files_.calls_.fetch_add(1, std::memory_order_relaxed) != 0) files_.met_ = true;
+  explicit Call(HostFiles& files) : files_(files), counted_(!files.overlapped_.load(std::memory_order_relaxed)) {
+    if (counted_ && files_.calls_.fetch_add(1, std::memory_order_relaxed) != 0) files_.overlapped_ = true;
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
@@ -94,7 +94,7 @@ std::shared_ptr<HostFiles> HostFiles::least_used(const std::string& address, std
     refused = refused || files->refused_;
     if (!least || files->files_ < least->files_) least = std::move(files);
   }
-  enough = least && (least->files_ == 0 || !least->met_ || refused || count >= most_connections());
+  enough = least && (least->files_ == 0 || !least->overlapped_ || refused || count >= most_connections());
   return least;
 }
 

@@ -38,9 +38,9 @@ class HostFiles {
   Origin origin_;
   Host host_;
   std::atomic<int> files_{0};
-  std::atomic<int> calls_{0};         // calls in progress; not counted once two have overlapped
-  std::atomic<bool> met_{false};      // two calls overlapped: they may have waited for each other
-  std::atomic<bool> refused_{false};  // a further connection was refused
+  std::atomic<int> calls_{0};            // calls in progress; not counted once two have overlapped
+  std::atomic<bool> overlapped_{false};  // two calls overlapped: they may have waited for each other
+  std::atomic<bool> refused_{false};     // a further connection was refused
 };
 
 /// A file of a host.

@@ -28,16 +28,16 @@ layout::FileHello Host::server() const {
 
 /// Data written to it may be unflushed. That matters if the host can be rebooted without this process.
 Host::Handle Host::resume(std::string_view name, std::uint32_t flags, const FileStatus& same, bool lost, UniqueFd kept,
-                          const std::optional<HostRun>& run) {
+                          const std::optional<HostBoot>& seen) {
   const std::lock_guard lock(link_.mutex());
   auto made = std::make_shared<File>();
   made->name = name;
   made->flags = flags & ~(layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate);
   made->status = same;
   made->unflushed =
-      (flags & layout::kFileOpenWrite) != 0 && run.value_or(HostRun{.boot = link_.boot()}).boot != own_boot_id();
-  made->boot = run ? run->boot : link_.boot();
-  made->lost = run && run->lost;
+      (flags & layout::kFileOpenWrite) != 0 && seen.value_or(HostBoot{.boot = link_.boot()}).boot != own_boot_id();
+  made->boot = seen ? seen->boot : link_.boot();
+  made->lost = seen && seen->lost;
   made->stale = lost;
   if (kept.valid() && !lost) made->kept = LentFile::keep(std::move(kept), flags);
   const auto lent = made->kept;
@@ -85,7 +85,7 @@ int Host::close(Handle handle) {
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
   if (file == nullptr) return EBADF;
-  const int lost = told_of_loss(*file);
+  const int lost = take_loss_error(*file);
   link_.lent().set(handle, nullptr);
   int error = 0;
   if (link_.connection() != nullptr || file->unflushed) {
@@ -111,17 +111,17 @@ int Host::check_loss(Handle handle) {
   asked.request.call = static_cast<std::uint32_t>(FileCall::status);
   const int error =
       file->unflushed && !file->lost ? link_.call(asked, file.get(), std::as_writable_bytes(std::span(&status, 1))) : 0;
-  return told_of_loss(*file) != 0 ? EIO : error;
+  return take_loss_error(*file) != 0 ? EIO : error;
 }
 
-int Host::told_of_loss(File& file) { return HostLink::take_loss(file) ? EIO : 0; }
+int Host::take_loss_error(File& file) { return HostLink::take_loss(file) ? EIO : 0; }
 
-void Host::note_runs(Handle handle, HostRun::Note note) {
+void Host::note_boots(Handle handle, HostBoot::Note note) {
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
   if (file == nullptr) return;
   note({.boot = file->boot, .lost = file->lost});
-  file->note_run = std::move(note);
+  file->note_boot = std::move(note);
 }
 
 /// Returns the server's descriptor of the file, or null. Tries only once per file: a refusal is final.
@@ -192,7 +192,7 @@ Result Host::put(Handle handle, FileCall call, std::uint64_t offset, std::span<c
   std::unique_lock lock(link_.mutex());
   const auto file = link_.find(handle);
   if (file == nullptr) return Result::failure(EBADF);
-  if (const int lost = told_of_loss(*file); lost != 0) return Result::failure(lost);
+  if (const int lost = take_loss_error(*file); lost != 0) return Result::failure(lost);
   if (const auto lent = borrow(*file)) {
     lock.unlock();
     if (const auto result = by(*lent)) return *result;
@@ -265,14 +265,14 @@ int Host::flush(Handle handle, bool data_only) {
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
   if (file == nullptr) return EBADF;
-  if (const int lost = told_of_loss(*file); lost != 0) return lost;
+  if (const int lost = take_loss_error(*file); lost != 0) return lost;
   Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::flush);
   asked.request.flags = data_only ? layout::kFileFlushDataOnly : 0;
   const int error = link_.call(asked, file.get());
   // A failed flush is reported once, as by the kernel.
   if (error == 0) file->unflushed = false;
-  return told_of_loss(*file) != 0 ? EIO : error;
+  return take_loss_error(*file) != 0 ? EIO : error;
 }
 
 }  // namespace wherry::file

@@ -94,11 +94,11 @@ class Host {
   /// @param same  identifies the file
   /// @param lost  locks on the file were lost: its handle returns ESTALE
   /// @param kept  the earlier process's descriptor, used if no name leads to the file any more; may be invalid
-  /// @param run  as last reported to `note_runs`; empty: the run of HostOptions::greeted
+  /// @param seen  as last reported to `note_boots`; empty: the boot of HostOptions::greeted
   Handle resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same, bool lost, UniqueFd kept,
-                const std::optional<HostRun>& run = {});
+                const std::optional<HostBoot>& seen = {});
   /// Calls `note` now and after each change. `note` must not call this host.
-  void note_runs(Handle handle, HostRun::Note note);
+  void note_boots(Handle handle, HostBoot::Note note);
   /// Opens an open file again, also if its name is gone. `flags` must not create, truncate, or ask for a directory.
   Opened open_again(Handle handle, std::uint32_t flags);
   /// Does not connect for a file without unflushed data: a dead server has closed it already.
@@ -163,7 +163,7 @@ class Host {
            std::span<std::byte> payload, Then then);
   [[nodiscard]] Result put(Handle handle, layout::FileCall call, std::uint64_t offset, std::span<const iovec> from);
   [[nodiscard]] Result put(File& file, Asked asked, std::span<const iovec> from);
-  static int told_of_loss(File& file);
+  static int take_loss_error(File& file);
   std::shared_ptr<LentFile> borrow(File& file);
 
   HostLink link_;

@@ -99,7 +99,7 @@ Result Host::copy(Handle from, std::uint64_t offset, Handle to, std::uint64_t to
   const auto file = link_.find(from);
   const auto target = link_.find(to);
   if (file == nullptr || target == nullptr) return Result::failure(EBADF);
-  if (const int lost = told_of_loss(*target); lost != 0) return Result::failure(lost);
+  if (const int lost = take_loss_error(*target); lost != 0) return Result::failure(lost);
   Asked asked{.target = target.get(), .copy = {.handle = 0, .offset = to_offset}};
   asked.request.call = static_cast<std::uint32_t>(FileCall::copy);
   asked.request.offset = offset;

@@ -91,11 +91,11 @@ bool StreamConnection::send(layout::FileRequest request, std::string_view name, 
 
 /// After an incomplete result: whether to stop waiting.
 bool StreamConnection::is_over(const Result& result) const {
-  return !result.failed() || result.error != ETIMEDOUT || !goes_on_();
+  return !result.failed() || result.error != ETIMEDOUT || !may_wait_();
 }
 
 bool StreamConnection::send_all(std::span<const iovec> parts) {
-  if (!goes_on_) return stream_.send(parts).ok();
+  if (!may_wait_) return stream_.send(parts).ok();
   Buffers left(parts);
   for (auto part = left.front(SIZE_MAX); !part.empty(); part = left.front(SIZE_MAX)) {
     const Result sent = stream_.send(part, kStall);
@@ -106,7 +106,7 @@ bool StreamConnection::send_all(std::span<const iovec> parts) {
 }
 
 bool StreamConnection::receive_all(std::span<std::byte> bytes) {
-  if (!goes_on_) return stream_.receive_all(bytes).ok();
+  if (!may_wait_) return stream_.receive_all(bytes).ok();
   while (!bytes.empty()) {
     const Result got = stream_.receive_all(bytes, kStall);
     if (!got.ok() && is_over(got)) return false;

@@ -101,7 +101,7 @@ class StreamConnection final : public HostConnection {
   /// Ends every waiting call, and later ones. Thread-safe.
   void cancel() noexcept { stream_.cancel(); }
   /// Called every `kStall` while a call waits for the server; if it returns false, the call fails.
-  void set_patience(std::function<bool()> goes_on) { goes_on_ = std::move(goes_on); }
+  void set_wait_check(std::function<bool()> may_wait) { may_wait_ = std::move(may_wait); }
   static constexpr std::chrono::milliseconds kStall{20};
 
   [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
@@ -121,7 +121,7 @@ class StreamConnection final : public HostConnection {
   UniqueFd lender_;
   std::uint32_t id_ = 0;
   AtFaultPoint at_;
-  std::function<bool()> goes_on_{};
+  std::function<bool()> may_wait_{};
 };
 
 }  // namespace wherry::file

@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kLeastConnect = 200ms;
 
 /// How long a call waits for leases. A client of the server that writes a file back has at most 32 s. Others may have
 /// given leases too, such as Samba, whose clients keep theirs for a shorter time.
-constexpr std::chrono::seconds kLeasePatience = 40s;
+constexpr std::chrono::seconds kLeaseTimeout = 40s;
 /// Pauses between two attempts.
 constexpr std::chrono::milliseconds kFirstLeasePause = 1ms;
 constexpr std::chrono::milliseconds kLongestLeasePause = 16ms;
@@ -127,7 +127,7 @@ HostLink::Handle HostLink::add(std::shared_ptr<File> file) {
 
 HostLink::Handle HostLink::resume(std::shared_ptr<File> file) {
   const Handle own = add(file);
-  if (connection_) begin_run(*file);
+  if (connection_) note_boot_change(*file);
   if (connection_ && !reopen(*file)) connection_.reset();
   return own;
 }
@@ -212,7 +212,7 @@ int HostLink::call(const Asked& asked, File* file, std::span<std::byte> payload,
     if (answer != nullptr) *answer = got;
     if (error != EAGAIN || got.position != layout::kFileLeased) return error;
     const auto now = Clock::now();
-    if (!deadline) deadline = now + kLeasePatience;
+    if (!deadline) deadline = now + kLeaseTimeout;
     if (now >= *deadline) return error;
     const Unlocked others(mutex_);
     const NotCancelled here;
@@ -286,24 +286,24 @@ bool HostLink::take_over(std::unique_ptr<HostConnection> connection) {
   note_lender();
   give_up_locks();
   return std::ranges::all_of(files_, [&](const std::shared_ptr<File>& file) {
-    if (file) begin_run(*file);
+    if (file) note_boot_change(*file);
     return !file || reopen(*file);
   });
 }
 
 /// Marks unflushed data as lost if the host was rebooted.
-void HostLink::begin_run(File& file) {
+void HostLink::note_boot_change(File& file) {
   if (file.boot == boot()) return;
   file.boot = boot();
   const bool was_unflushed = std::exchange(file.unflushed, false);
   file.lost = file.lost || was_unflushed;
   lent_.set(file.own, nullptr);
-  if (file.note_run) file.note_run({.boot = file.boot, .lost = file.lost});
+  if (file.note_boot) file.note_boot({.boot = file.boot, .lost = file.lost});
 }
 
 bool HostLink::take_loss(File& file) {
   if (!std::exchange(file.lost, false)) return false;
-  if (file.note_run) file.note_run({.boot = file.boot, .lost = false});
+  if (file.note_boot) file.note_boot({.boot = file.boot, .lost = false});
   return true;
 }
 
@@ -336,7 +336,7 @@ bool HostLink::adopt(File& file) {
 /// Empty: the connection broke, or the lease does not end; then the caller connects again.
 std::optional<layout::FileAnswer> HostLink::ask_past_leases(const FileRequest& request, const std::string& name,
                                                             FileStatus& status) {
-  const auto deadline = Clock::now() + kLeasePatience;
+  const auto deadline = Clock::now() + kLeaseTimeout;
   for (auto pause = kFirstLeasePause; Clock::now() < deadline; pause = std::min(2 * pause, kLongestLeasePause)) {
     if (!connection_->send(request, name, {}, Buffers({}), 0)) return {};
     const auto answer = connection_->receive(std::as_writable_bytes(std::span(&status, 1)));

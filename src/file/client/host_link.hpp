@@ -45,12 +45,12 @@ struct HostOptions {
 };
 
 /// One boot of the host, as an open file saw it. A process leaves this to the process that replaces it.
-struct HostRun {
-  using Note = std::function<void(const HostRun&)>;
+struct HostBoot {
+  using Note = std::function<void(const HostBoot&)>;
   BootId boot{};      ///< the boot during which the file was last opened
   bool lost = false;  ///< data written during the boot before is lost, and no call has reported it yet
 
-  bool operator==(const HostRun&) const = default;
+  bool operator==(const HostBoot&) const = default;
 };
 
 /// A connection to a host's server that is made again when it breaks, and the open files, which are then reopened.
@@ -73,7 +73,7 @@ class HostLink {
     bool unflushed = false;             ///< written to through the server since the last flush
     bool lost = false;                  ///< unflushed data is lost: the host rebooted; reported once
     BootId boot{};                      ///< the host's boot when the file was last opened
-    HostRun::Note note_run{};           ///< may be empty
+    HostBoot::Note note_boot{};         ///< may be empty
     bool stale = false;                 ///< the name leads to another file now, or to none
     bool closed = false;                ///< closed while another thread's call on it waited for the server
     std::uint64_t lent_as = 0;          ///< 1 + the number of the server's descriptor; 0: not lent, or refused
@@ -163,7 +163,7 @@ class HostLink {
                                                 std::string& problem);
   bool take_over(std::unique_ptr<HostConnection> connection);
   void give_up_locks();
-  void begin_run(File& file);
+  void note_boot_change(File& file);
   bool reopen(File& file);
   bool adopt(File& file);
   std::optional<bool> reopen(File& file, const std::string& name);

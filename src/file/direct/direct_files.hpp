@@ -26,8 +26,8 @@ class DirectFiles {
   };
   static constexpr std::size_t kMostConnections = 4;
 
-  /// @param goes_on  as in StreamConnection::set_patience; called by the waiting thread
-  explicit DirectFiles(std::function<bool()> goes_on) : goes_on_(std::move(goes_on)) {}
+  /// @param may_wait  as in StreamConnection::set_wait_check; called by the waiting thread
+  explicit DirectFiles(std::function<bool()> may_wait) : may_wait_(std::move(may_wait)) {}
   DirectFiles(const DirectFiles&) = delete;
   DirectFiles& operator=(const DirectFiles&) = delete;
   ~DirectFiles() = default;
@@ -47,7 +47,7 @@ class DirectFiles {
   };
   std::shared_ptr<DirectHost> connection(const std::string& address);
 
-  std::function<bool()> goes_on_;
+  std::function<bool()> may_wait_;
   std::mutex mutex_;
   std::list<Connection> connections_;
 };

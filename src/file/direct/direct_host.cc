@@ -30,11 +30,11 @@ iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte
 
 }  // namespace
 
-DirectHost::DirectHost(const std::string& address, std::function<bool()> goes_on)
+DirectHost::DirectHost(const std::string& address, std::function<bool()> may_wait)
     : connection_(
           std::make_unique<StreamConnection>(address, 0, AtFaultPoint(), StreamConnection::kNoWait, kConnectTimeout)),
       boot_(boot_id_of(connection_->server())) {
-  connection_->set_patience(std::move(goes_on));
+  connection_->set_wait_check(std::move(may_wait));
 }
 
 void DirectHost::break_off() {

@@ -50,8 +50,8 @@ class DirectHost {
   };
 
   /// Connects, without waiting for a listener. Throws Error.
-  /// @param goes_on  as in StreamConnection::set_patience
-  DirectHost(const std::string& address, std::function<bool()> goes_on);
+  /// @param may_wait  as in StreamConnection::set_wait_check
+  DirectHost(const std::string& address, std::function<bool()> may_wait);
   DirectHost(const DirectHost&) = delete;
   DirectHost& operator=(const DirectHost&) = delete;
   ~DirectHost() = default;

@@ -142,8 +142,8 @@ TEST_F(TicketsOfFiles, EndWithTheServer) {
 }
 
 TEST_F(TicketsOfFiles, AreNotWaitedForAtAStoppedServerLongerThanTheCallerWill) {
-  std::atomic<bool> goes_on{true};
-  DirectHost host(served_.address(), [&] { return goes_on.load(); });
+  std::atomic<bool> may_wait{true};
+  DirectHost host(served_.address(), [&] { return may_wait.load(); });
   std::unique_ptr<DirectHost::File> file;
   ASSERT_EQ(host.open(ticket(open(kFileOpenRead), kFileOpenRead), file), 0);
   ::kill(served_.pid(), SIGSTOP);
@@ -153,7 +153,7 @@ TEST_F(TicketsOfFiles, AreNotWaitedForAtAStoppedServerLongerThanTheCallerWill) {
     std::string room(3, '\0');
     EXPECT_EQ(file->read(0, std::as_writable_bytes(std::span(room))).error, ECONNRESET);
   });
-  goes_on = false;
+  may_wait = false;
   reader.join();
   ::kill(served_.pid(), SIGCONT);
 }

@@ -71,7 +71,7 @@ template <class Open>
 bool is_in_place(Open& open, std::uint64_t offset, std::uint64_t bytes) {
   if (bytes == 0 || bytes > kLongestRead) return false;
   const bool eager = open.is_eager();
-  if (!eager && Progress::goes_on(open.progress(), Progress::Way::kernels, offset, bytes)) return false;
+  if (!eager && Progress::try_continue(open.progress(), Progress::Way::kernels, offset, bytes)) return false;
   MappedFile& file = open.file();
   if (!file.is_mapped()) [[unlikely]] {
     open.map_again();
@@ -79,7 +79,7 @@ bool is_in_place(Open& open, std::uint64_t offset, std::uint64_t bytes) {
   }
   // The file may have grown beyond the known end.
   if (!file.has(offset, bytes) && (file.is_fresh() || !open.refresh() || !file.has(offset, bytes))) return false;
-  const bool worth = eager || Progress::goes_on(open.progress(), Progress::Way::in_place, offset, bytes) ||
+  const bool worth = eager || Progress::try_continue(open.progress(), Progress::Way::in_place, offset, bytes) ||
                      is_worth_it(open.progress(), file, offset, bytes);
   // MappedFile::copy checks the range again, with the size known then.
   return worth && (file.is_fresh() || open.refresh());

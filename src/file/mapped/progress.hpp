@@ -37,7 +37,7 @@ struct Progress {
   }
   /// Whether a read continues where the last one ended, in the same stretch, and the last one was made this way. Then
   /// the policy need not be asked, and the read is recorded. Most reads continue, so this does not decode the word.
-  static bool goes_on(std::atomic<std::uint64_t>& progress, Way way, std::uint64_t offset, std::uint64_t bytes) {
+  static bool try_continue(std::atomic<std::uint64_t>& progress, Way way, std::uint64_t offset, std::uint64_t bytes) {
     const std::uint64_t word = progress.load(std::memory_order_relaxed);
     if ((word & kWayMask) != static_cast<std::uint64_t>(way) || word >> kEndShift != offset ||
         ((offset + bytes - 1) ^ (offset - 1)) >= stretch_of(bytes)) {

@@ -9,21 +9,22 @@ namespace wherry::file::mount {
 namespace {
 
 constexpr unsigned kShift = 16;
-constexpr std::uint32_t kTold = layout::kKeptErrorTold;
-constexpr std::uint32_t kMask = kTold - 1;
-static_assert(kTold == std::uint32_t{1} << (kShift - 1));
+constexpr std::uint32_t kReported = layout::kKeptErrorReported;
+constexpr std::uint32_t kMask = kReported - 1;
+static_assert(kReported == std::uint32_t{1} << (kShift - 1));
 
 }  // namespace
 
 std::uint32_t DeferredErrors::Errors::word() const {
-  return static_cast<std::uint32_t>(own) | (is_told ? kTold : 0) | static_cast<std::uint32_t>(other) << kShift;
+  return static_cast<std::uint32_t>(own) | (is_reported ? kReported : 0) | static_cast<std::uint32_t>(other) << kShift;
 }
 
 void DeferredErrors::keep_in(KeptState* state, std::uint64_t number, std::uint32_t left) {
   shared_->state = state;
   shared_->number = number;
-  shared_->now = {
-      .own = static_cast<int>(left & kMask), .other = static_cast<int>(left >> kShift), .is_told = (left & kTold) != 0};
+  shared_->now = {.own = static_cast<int>(left & kMask),
+                  .other = static_cast<int>(left >> kShift),
+                  .is_reported = (left & kReported) != 0};
   shared_->kept = shared_->now;
   shared_->any.store(shared_->now.any(), std::memory_order_relaxed);
 }
@@ -40,9 +41,9 @@ void DeferredErrors::note(Note into) {
 void DeferredErrors::note(int error) {
   if (error == 0) return;
   note([error](Errors& errors) {
-    if (errors.own != 0 && !errors.is_told) return;
+    if (errors.own != 0 && !errors.is_reported) return;
     errors.own = error;
-    errors.is_told = false;
+    errors.is_reported = false;
   });
 }
 
@@ -62,7 +63,7 @@ int DeferredErrors::take(Take from) {
     error = from(shared_->now);
     if (error == 0) return 0;
     shared_->any.store(shared_->now.any(), std::memory_order_relaxed);
-    ++shared_->telling;
+    ++shared_->reporting;
   }
   when_answered([shared = shared_] { shared->finish(); });
   return error;
@@ -70,15 +71,15 @@ int DeferredErrors::take(Take from) {
 
 int DeferredErrors::take_for_write() {
   return take([](Errors& errors) {
-    const bool is_new = errors.own != 0 && !errors.is_told;
-    errors.is_told = errors.own != 0;
+    const bool is_new = errors.own != 0 && !errors.is_reported;
+    errors.is_reported = errors.own != 0;
     return is_new ? errors.own : 0;
   });
 }
 
 int DeferredErrors::take_for_close() {
   return take([](Errors& errors) {
-    errors.is_told = errors.own != 0;
+    errors.is_reported = errors.own != 0;
     return errors.own;
   });
 }
@@ -96,10 +97,10 @@ int DeferredErrors::take_last() {
 
 int DeferredErrors::pending() const {
   const std::lock_guard lock(shared_->mutex);
-  return shared_->now.is_told ? 0 : shared_->now.own;
+  return shared_->now.is_reported ? 0 : shared_->now.own;
 }
 
-std::uint32_t DeferredErrors::untold() const {
+std::uint32_t DeferredErrors::unreported() const {
   const std::lock_guard lock(shared_->mutex);
   return shared_->kept.word();
 }
@@ -113,7 +114,7 @@ void DeferredErrors::Shared::keep() const {
 /// While another call is unanswered, its error stays, too.
 void DeferredErrors::Shared::finish() {
   const std::lock_guard lock(mutex);
-  if (--telling != 0) return;
+  if (--reporting != 0) return;
   kept = now;
   keep();
 }

@@ -38,13 +38,13 @@ class DeferredErrors {
   /// An error that no call has reported yet.
   [[nodiscard]] int pending() const;
   /// As layout::KeptOpen::errors.
-  [[nodiscard]] std::uint32_t untold() const;
+  [[nodiscard]] std::uint32_t unreported() const;
 
  private:
   struct Errors {
     int own = 0;
     int other = 0;
-    bool is_told = false;  ///< a write or close has reported `own`
+    bool is_reported = false;  ///< a write or close has reported `own`
     [[nodiscard]] bool any() const { return own != 0 || other != 0; }
     [[nodiscard]] std::uint32_t word() const;  ///< layout::KeptOpen::errors
   };
@@ -57,9 +57,9 @@ class DeferredErrors {
     std::uint64_t number = 0;
     std::atomic<bool> any{false};  ///< whether `now` has an error
     std::mutex mutex;
-    Errors now{};     ///< errors not reported by any call
-    Errors kept{};    ///< errors for the next daemon: `now`, and those of unanswered calls
-    int telling = 0;  ///< number of unanswered calls that report an error
+    Errors now{};       ///< errors not reported by any call
+    Errors kept{};      ///< errors for the next daemon: `now`, and those of unanswered calls
+    int reporting = 0;  ///< number of unanswered calls that report an error
   };
 
   template <class Note>

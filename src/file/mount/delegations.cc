@@ -176,7 +176,7 @@ void Delegations::serve(HostConnection& connection) {
     if (!recalled.empty()) {
       // Files that the server no longer waits for may have changed. They are not dropped here: the kernel discards
       // answers that are under way at that moment, and such an answer could be the first one to show the change.
-      const auto held = ask(connection, FileCall::heed_recalls, client, recalled);
+      const auto held = ask(connection, FileCall::acknowledge_recalls, client, recalled);
       if (!held) return;
       drop(held->files);
       if (!ask(connection, FileCall::give_back, client, held->files)) return;

@@ -132,11 +132,11 @@ TEST_F(HostRuns, AClosedFileIsForgotten) {
                                      .mode = 0,
                                      .backing = 0,
                                      .errors = 0});
-  const HostRun run{.boot = {1, 2, 3}, .lost = true};
-  KeptState::Batch(&state).add_run(kFirst, run);
-  EXPECT_EQ(state.load().runs.at(kFirst), run);
+  const HostBoot seen{.boot = {1, 2, 3}, .lost = true};
+  KeptState::Batch(&state).add_boot(kFirst, seen);
+  EXPECT_EQ(state.load().boots.at(kFirst), seen);
   KeptState::Batch(&state).add(layout::KeptWord::closed, kFirst);
-  EXPECT_TRUE(state.load().runs.empty());
+  EXPECT_TRUE(state.load().boots.empty());
 }
 
 }  // namespace

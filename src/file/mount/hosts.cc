@@ -62,9 +62,9 @@ Host::Opened Hosts::open(std::string_view name, std::uint32_t flags, std::uint32
 }
 
 std::unique_ptr<Hosts::File> Hosts::resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same,
-                                           bool lost, UniqueFd kept, const std::optional<HostRun>& run) {
+                                           bool lost, UniqueFd kept, const std::optional<HostBoot>& seen) {
   Connection& connection = for_file();
-  return std::make_unique<File>(connection, connection.host.resume(name, flags, same, lost, std::move(kept), run));
+  return std::make_unique<File>(connection, connection.host.resume(name, flags, same, lost, std::move(kept), seen));
 }
 
 void Hosts::announce_rename(std::string_view from, std::string_view to, std::uint32_t flags) {

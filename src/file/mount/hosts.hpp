@@ -56,7 +56,7 @@ class Hosts {
     [[nodiscard]] Use use() const { return Use(connection_); }
     [[nodiscard]] Host::Handle handle() const { return handle_; }
     /// Whether both files are on one connection: only then can one request name both.
-    [[nodiscard]] bool is_beside(const File& other) const { return &connection_ == &other.connection_; }
+    [[nodiscard]] bool shares_connection_with(const File& other) const { return &connection_ == &other.connection_; }
     /// As Host::open_again, on the same connection. Returns 0 or an errno value.
     int open_again(std::uint32_t flags, std::unique_ptr<File>& file, layout::FileStatus& status) const;
     /// As HostLocks::open, on the same connection. On failure null, and an errno value.
@@ -83,7 +83,7 @@ class Hosts {
                     const File* beside = nullptr);
   /// As Host::resume.
   std::unique_ptr<File> resume(std::string_view name, std::uint32_t flags, const layout::FileStatus& same, bool lost,
-                               UniqueFd kept, const std::optional<HostRun>& run);
+                               UniqueFd kept, const std::optional<HostBoot>& seen);
   /// As in HostLink, on all connections.
   void announce_rename(std::string_view from, std::string_view to, std::uint32_t flags);
   void settle_rename(std::string_view from, std::string_view to, std::uint32_t flags, bool is_made);

@@ -112,15 +112,15 @@ void KeptDescriptors::drop_rest() {
   for (const auto& [key, descriptor] : rest) drop(key);
 }
 
-void KeptDescriptors::say_mounted(const std::string& directory) const {
+void KeptDescriptors::report_mounted(const std::string& directory) const {
   if (has_supervisor()) KeeperSocket::send(supervisor_.get(), number_of(KeeperWord::mounted), {}, -1, directory);
 }
 
-void KeptDescriptors::say_ready() const {
+void KeptDescriptors::report_ready() const {
   if (has_supervisor()) KeeperSocket::send(supervisor_.get(), number_of(KeeperWord::ready), {});
 }
 
-void KeptDescriptors::say_served() const {
+void KeptDescriptors::report_served() const {
   if (has_supervisor()) KeeperSocket::send(supervisor_.get(), number_of(KeeperWord::served), {});
 }
 

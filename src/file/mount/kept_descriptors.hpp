@@ -58,11 +58,11 @@ class KeptDescriptors {
   void drop_rest();
 
   /// Call it before the device is kept.
-  void say_mounted(const std::string& directory) const;
+  void report_mounted(const std::string& directory) const;
   /// Reports that the mount answers.
-  void say_ready() const;
+  void report_ready() const;
   /// Reports that a request of a program was answered.
-  void say_served() const;
+  void report_served() const;
 
  private:
   UniqueFd supervisor_;

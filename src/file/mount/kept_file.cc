@@ -80,10 +80,10 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
   note_writer(by);
   const std::size_t asked = from.size();
   from = from.first(std::min<std::uint64_t>(asked, room_));
-  const auto goes_on = [&](WriteBuffer::RecordNumber last) {
+  const auto is_followed = [&](WriteBuffer::RecordNumber last) {
     return buffer_.offset(last) + buffer_.data(last).size() == offset;
   };
-  if (is_open_ended_ && !records_.empty() && goes_on(records_.back().number) && bytes_ < most_)
+  if (is_open_ended_ && !records_.empty() && is_followed(records_.back().number) && bytes_ < most_)
     kept.bytes = buffer_.extend(records_.back().number, from);
   while (kept.bytes < from.size() && bytes_ + kept.bytes < most_) {
     const auto rest = from.subspan(kept.bytes);
@@ -107,9 +107,9 @@ KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& b
   if (bytes_ + from.size() > most_) return {.why = Why::full};
   note_writer(by);
   begin(end_);
-  const bool goes_on = is_open_ended_ && !records_.empty() &&
-                       buffer_.data(records_.back().number).size() + from.size() <= WriteBuffer::kPiece;
-  if (goes_on)
+  const bool extends_last = is_open_ended_ && !records_.empty() &&
+                            buffer_.data(records_.back().number).size() + from.size() <= WriteBuffer::kPiece;
+  if (extends_last)
     buffer_.extend(records_.back().number, from);
   else if (!add_record(end_, from))
     return {.why = Why::full};

@@ -18,6 +18,7 @@
 namespace wherry::file::mount {
 namespace {
 
+using layout::KeptBoot;
 using layout::KeptHead;
 using layout::KeptLock;
 using layout::KeptLocker;
@@ -25,7 +26,6 @@ using layout::KeptName;
 using layout::KeptNode;
 using layout::KeptNumber;
 using layout::KeptOpen;
-using layout::KeptRun;
 using layout::KeptStart;
 using layout::KeptWord;
 
@@ -102,10 +102,10 @@ void KeptSnapshot::apply(std::span<const std::byte> record) {
   } else if (word == KeptWord::opened && read_record(record, opened)) {
     open[opened.number] = opened;
     numbers[KeptWord::last_open] = std::max(numbers[KeptWord::last_open], opened.number);
-  } else if (KeptRun run{}; word == KeptWord::run && read_record(record, run)) {
-    HostRun& noted = runs[run.number];
-    std::ranges::copy(run.boot, noted.boot.begin());
-    noted.lost = run.lost != 0;
+  } else if (KeptBoot seen{}; word == KeptWord::boot && read_record(record, seen)) {
+    HostBoot& noted = boots[seen.number];
+    std::ranges::copy(seen.boot, noted.boot.begin());
+    noted.lost = seen.lost != 0;
   } else if (word == KeptWord::locker && read_record(record, locker)) {
     lockers[locker.number].locker = locker;
     lockers[locker.number].open.push_back(locker.open);
@@ -136,7 +136,7 @@ void KeptSnapshot::apply(KeptWord word, std::uint64_t number, std::uint64_t valu
       break;
     case KeptWord::closed:
       open.erase(number);
-      runs.erase(number);
+      boots.erase(number);
       break;
     case KeptWord::failed:
       if (const auto found = open.find(number); found != open.end())
@@ -212,7 +212,7 @@ void KeptState::commit() {
 }
 
 /// If memory is short, the old log continues.
-void KeptState::write_anew() noexcept {
+void KeptState::rewrite() noexcept {
   const std::uint32_t half_before = half_;
   const std::uint64_t used_before = used_;
   try {
@@ -255,7 +255,7 @@ void KeptState::write(const KeptSnapshot& snapshot) {
     put(KeptWord::named, KeptName{.head = {}, .parent = parent, .node = node}, text);
   });
   for (const auto& [number, opened] : snapshot.open) put(KeptWord::opened, opened);
-  for (const auto& [number, run] : snapshot.runs) put_run(number, run);
+  for (const auto& [number, seen] : snapshot.boots) put_boot(number, seen);
   for (const auto& [number, known] : snapshot.lockers) {
     KeptLocker locker = known.locker;
     for (const std::uint64_t open : known.open) {
@@ -269,10 +269,10 @@ void KeptState::write(const KeptSnapshot& snapshot) {
   for (const auto& [request, renaming] : snapshot.renaming) put_renaming(request, renaming);
 }
 
-void KeptState::put_run(std::uint64_t open, const HostRun& run) {
-  KeptRun record{.head = {}, .number = open, .boot = {}, .lost = run.lost ? 1U : 0U, .reserved = 0};
-  std::ranges::copy(run.boot, record.boot);
-  put(KeptWord::run, record);
+void KeptState::put_boot(std::uint64_t open, const HostBoot& seen) {
+  KeptBoot record{.head = {}, .number = open, .boot = {}, .lost = seen.lost ? 1U : 0U, .reserved = 0};
+  std::ranges::copy(seen.boot, record.boot);
+  put(KeptWord::boot, record);
 }
 
 void KeptState::put_node(NodeId node, const Identity& identity) {
@@ -309,7 +309,7 @@ void KeptState::put_text(KeptWord word, std::string_view text) {
 KeptState::Batch::Batch(KeptState* state) : state_(state) {
   if (state == nullptr) return;
   lock_ = std::unique_lock(state->mutex_);
-  if (state->used_ >= state->rewrite_at_) state->write_anew();
+  if (state->used_ >= state->rewrite_at_) state->rewrite();
 }
 
 KeptState::Batch::~Batch() {
@@ -344,8 +344,8 @@ void KeptState::Batch::add_lock(std::uint64_t locker, const layout::FileLock& lo
   if (state_ != nullptr) state_->put_lock(locker, lock);
 }
 
-void KeptState::Batch::add_run(std::uint64_t open, const HostRun& run) {
-  if (state_ != nullptr) state_->put_run(open, run);
+void KeptState::Batch::add_boot(std::uint64_t open, const HostBoot& seen) {
+  if (state_ != nullptr) state_->put_boot(open, seen);
 }
 
 void KeptState::Batch::add_text(KeptWord word, std::string_view text) {

@@ -36,7 +36,7 @@ struct KeptSnapshot {
   std::unordered_map<NodeId, Node> nodes{};
   std::unordered_map<NodeId, std::unordered_map<std::string, Name>> names{};  ///< by directory
   std::map<std::uint64_t, layout::KeptOpen> open{};
-  std::map<std::uint64_t, HostRun> runs{};  ///< by the open file's number
+  std::map<std::uint64_t, HostBoot> boots{};  ///< by the open file's number
   struct Renaming {
     std::uint64_t flags = 0;
     std::string from{};
@@ -98,7 +98,7 @@ class KeptState {
     void add_locker(const layout::KeptLocker& locker);
     void add_lock(std::uint64_t locker, const layout::FileLock& lock);
     void add_open(const layout::KeptOpen& open);
-    void add_run(std::uint64_t open, const HostRun& run);
+    void add_boot(std::uint64_t open, const HostBoot& seen);
     void add_text(layout::KeptWord word, std::string_view text);
 
    private:
@@ -110,14 +110,14 @@ class KeptState {
   [[nodiscard]] std::byte* half(std::uint32_t which) const;
   std::byte* make_room(std::size_t bytes);
   void commit();
-  void write_anew() noexcept;
+  void rewrite() noexcept;
   void write(const KeptSnapshot& snapshot);
   template <class Record>
   void put(layout::KeptWord word, Record record, std::string_view text = {});
   void put_node(NodeId node, const Identity& identity);
   void put_renaming(std::uint64_t request, const KeptSnapshot::Renaming& renaming);
   void put_lock(std::uint64_t locker, const layout::FileLock& lock);
-  void put_run(std::uint64_t open, const HostRun& run);
+  void put_boot(std::uint64_t open, const HostBoot& seen);
   void put_text(layout::KeptWord word, std::string_view text);
 
   std::mutex mutex_;

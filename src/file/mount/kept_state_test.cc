@@ -158,7 +158,7 @@ TEST_F(KeptStateTest, AnErrorIsToldAgainIfTheDaemonIsKilledBeforeItsAnswer) {
   };
   errors.note(ENOSPC);
   told_by(&DeferredErrors::take_for_write, ENOSPC);
-  EXPECT_EQ(left(), ENOSPC | layout::kKeptErrorTold);
+  EXPECT_EQ(left(), ENOSPC | layout::kKeptErrorReported);
   told_by(&DeferredErrors::take_for_close, ENOSPC);
   told_by(&DeferredErrors::take_for_sync, ENOSPC);
   EXPECT_EQ(left(), 0U);

@@ -31,16 +31,16 @@ void LockService::stop() {
 
 int LockService::set(NodeId node, const OpenFile& by, const LockRequest& wanted) {
   const Locks::Answer answer = locks_.set(node, by, wanted);
-  if (answer.frees) waits_.hurry(node);
+  if (answer.frees) waits_.retry_now(node);
   return answer.error;
 }
 
 void LockService::drop(NodeId node, std::uint64_t process) {
-  if (locks_.drop(node, process)) waits_.hurry(node);
+  if (locks_.drop(node, process)) waits_.retry_now(node);
 }
 
 void LockService::release(NodeId node, const OpenFile& by) {
-  if (locks_.release(node, by)) waits_.hurry(node);
+  if (locks_.release(node, by)) waits_.retry_now(node);
 }
 
 }  // namespace wherry::file::mount

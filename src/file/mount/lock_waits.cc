@@ -73,7 +73,7 @@ void LockWaits::finish(Entries::iterator entry, int error) {
   const bool again = !entry->interrupted && !stopping_ && (most == 0 || entry->attempts < most);
   if (error == EAGAIN && again) {
     entry->due = Clock::now();
-    if (!std::exchange(entry->hurried, false)) entry->due += entry->pause;
+    if (!std::exchange(entry->must_retry, false)) entry->due += entry->pause;
     const Clock::duration longest = std::max<Clock::duration>(kLongestLockPause, kLockPauseOfEach * entries_.size());
     entry->pause = std::min(2 * entry->pause, longest);
     changed_.notify_all();
@@ -146,13 +146,13 @@ void LockWaits::interrupt(const void* id) {
   answer(std::move(done), error);
 }
 
-void LockWaits::hurry(NodeId node) {
+void LockWaits::retry_now(NodeId node) {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
   for (Entry& entry : entries_) {
     if (entry.wait.node != node || entry.wait.most_attempts != 0) continue;
     entry.due = std::min(entry.due, now);
-    entry.hurried = entry.tried;
+    entry.must_retry = entry.tried;
   }
   if (!entries_.empty()) changed_.notify_all();
 }

@@ -45,7 +45,7 @@ class LockWaits {
     Clock::duration pause{};
     bool tried = true;
     bool interrupted = false;
-    bool hurried = false;  ///< set by `hurry` during the attempt
+    bool must_retry = false;  ///< set by `retry_now` during the attempt
   };
   using Entries = std::list<Entry>;
 
@@ -75,7 +75,7 @@ class LockWaits {
   void interrupt(const void* id);
   /// Retries the waits for this file at once, because a lock on it was given up. Waits with limited attempts keep their
   /// pauses: otherwise they would use up their attempts at once.
-  void hurry(NodeId node);
+  void retry_now(NodeId node);
   /// Answers all waits with EIO before it returns, and also those that are added later.
   void stop();
 

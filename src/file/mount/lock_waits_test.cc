@@ -79,7 +79,7 @@ TEST_F(LockWaitsTest, AnUnlockDuringAnAttemptIsNotForgotten) {
   waits.add({.node = 1,
              .attempt =
                  [&] {
-                   waits.hurry(1);
+                   waits.retry_now(1);
                    return ++attempts == kAttempts ? 0 : EAGAIN;
                  },
              .answer = [&](int error) { answer.set_value(error); }},
@@ -94,7 +94,7 @@ TEST_F(LockWaitsTest, AFileWhoseLocksAreGivenUpAllTheTimeHoldsUpNoOther) {
   waits.add({.node = 1,
              .attempt =
                  [&] {
-                   waits.hurry(1);
+                   waits.retry_now(1);
                    return ++attempts == kAttempts ? 0 : EAGAIN;
                  },
              .answer = [](int) {}},
@@ -113,7 +113,7 @@ TEST_F(LockWaitsTest, AnUnlockUsesUpNoAttemptsThatAreLimited) {
   waits.add({.node = 1,
              .attempt =
                  [&] {
-                   waits.hurry(1);
+                   waits.retry_now(1);
                    return EAGAIN;
                  },
              .answer = [&](int) { end.set_value(std::chrono::steady_clock::now()); },

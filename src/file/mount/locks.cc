@@ -200,26 +200,26 @@ pid_t Locks::holder(NodeId node, const Key& asking, const layout::FileLock& lock
 }
 
 /// The owners whose locks conflict with this one.
-std::set<std::uint64_t> Locks::owners_before(const Waiting& wait) const {
-  std::set<std::uint64_t> before;
+std::set<std::uint64_t> Locks::conflicting_owners(const Waiting& wait) const {
+  std::set<std::uint64_t> found;
   const auto owners = nodes_.find(wait.node);
-  if (owners == nodes_.end()) return before;
+  if (owners == nodes_.end()) return found;
   for (const auto& [key, owner] : owners->second) {
     if (key.whole || key.owner == wait.owner) continue;
     const auto held = owner->held->all();
     if (std::ranges::any_of(held, [&](const layout::FileLock& one) { return conflict(one, wait.lock); }))
-      before.insert(key.owner);
+      found.insert(key.owner);
   }
-  return before;
+  return found;
 }
 
-bool Locks::closes_circle(const Waiting& wait) const {
+bool Locks::closes_cycle(const Waiting& wait) const {
   std::set<std::uint64_t> seen;
   std::vector<Waiting> next{wait};
   while (!next.empty()) {
     const Waiting one = next.back();
     next.pop_back();
-    for (const std::uint64_t owner : owners_before(one)) {
+    for (const std::uint64_t owner : conflicting_owners(one)) {
       if (owner == wait.owner) return true;
       if (!seen.insert(owner).second) continue;
       for (const auto& [id, other] : waiting_) {
@@ -233,7 +233,7 @@ bool Locks::closes_circle(const Waiting& wait) const {
 int Locks::begin_wait(const void* id, NodeId node, const LockRequest& wanted) {
   const Waiting wait{.node = node, .owner = wanted.owner, .lock = wanted.lock};
   const std::lock_guard lock(mutex_);
-  if (closes_circle(wait)) return EDEADLK;
+  if (closes_cycle(wait)) return EDEADLK;
   waiting_.emplace(id, wait);
   return 0;
 }
@@ -246,7 +246,7 @@ void Locks::end_wait(const void* id) {
 bool Locks::is_deadlocked(const void* id) {
   const std::lock_guard lock(mutex_);
   const auto found = waiting_.find(id);
-  if (found == waiting_.end() || !closes_circle(found->second)) return false;
+  if (found == waiting_.end() || !closes_cycle(found->second)) return false;
   waiting_.erase(found);
   return true;
 }

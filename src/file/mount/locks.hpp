@@ -100,8 +100,8 @@ class Locks {
   void note_end(const Owner& owner);
   int open(Owner& owner, const OpenFile& by, bool whole);
   int set(Owner& owner, const OpenFile& by, const LockRequest& wanted);
-  [[nodiscard]] std::set<std::uint64_t> owners_before(const Waiting& wait) const;
-  [[nodiscard]] bool closes_circle(const Waiting& wait) const;
+  [[nodiscard]] std::set<std::uint64_t> conflicting_owners(const Waiting& wait) const;
+  [[nodiscard]] bool closes_cycle(const Waiting& wait) const;
   [[nodiscard]] pid_t holder(NodeId node, const Key& asking, const layout::FileLock& lock);
 
   Keeping keeping_;

@@ -69,8 +69,12 @@ class OpenFile {
   [[nodiscard]] DelegationPolicy& writing() { return writing_; }
   [[nodiscard]] DeferredErrors& errors() { return errors_; }
   /// The kernel has dropped the attributes that came with a list. None are sent again while this file is open.
-  void settle() { settled_.store(true, std::memory_order_release); }                          // SETTLED: after the drop
-  [[nodiscard]] bool is_settled() const { return settled_.load(std::memory_order_acquire); }  // SETTLED
+  void set_attributes_dropped() {
+    attributes_dropped_.store(true, std::memory_order_release);  // DROPPED: after the drop
+  }
+  [[nodiscard]] bool are_attributes_dropped() const {
+    return attributes_dropped_.load(std::memory_order_acquire);  // DROPPED
+  }
   [[nodiscard]] bool writes() const { return (flags_ & layout::kFileOpenWrite) != 0; }
   [[nodiscard]] bool reads() const { return (flags_ & layout::kFileOpenRead) != 0; }
   [[nodiscard]] bool appends() const { return (flags_ & layout::kFileOpenAppend) != 0; }
@@ -101,7 +105,7 @@ class OpenFile {
   DelegationPolicy delegation_;
   DelegationPolicy writing_;
   DeferredErrors errors_;
-  std::atomic<bool> settled_{false};
+  std::atomic<bool> attributes_dropped_{false};
   std::atomic<bool> kept_{false};
   std::mutex ticket_mutex_;
   bool has_write_tickets_ = false;

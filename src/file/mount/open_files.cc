@@ -36,12 +36,12 @@ void OpenFiles::restore(const KeptSnapshot& left) {
     if ((open.flags & layout::kFileOpenDirectory) != 0) continue;
     const bool kept = tree_.kept_descriptors()->has({.kind = KeptKind::file, .id = number});
     const bool lost = Locks::were_lost(left, *tree_.kept_descriptors(), number);
-    const auto noted = left.runs.find(number);
-    const auto run = noted == left.runs.end() ? std::nullopt : std::optional(noted->second);
+    const auto noted = left.boots.find(number);
+    const auto seen = noted == left.boots.end() ? std::nullopt : std::optional(noted->second);
     const auto file =
-        std::make_shared<OpenFile>(tree_.resume(open.node, number, open.flags, lost, run), open.flags, open.mode);
+        std::make_shared<OpenFile>(tree_.resume(open.node, number, open.flags, lost, seen), open.flags, open.mode);
     file->set_number(number);
-    tree_.keep_runs(file->file(), number);
+    tree_.keep_boots(file->file(), number);
     file->errors().keep_in(tree_.kept(), number, open.errors);
     std::shared_ptr<const Passthrough::Backing> backing;
     if (open.backing != 0) {
@@ -50,7 +50,7 @@ void OpenFiles::restore(const KeptSnapshot& left) {
       backing = shared;
     }
     file->set_backing(std::move(backing), nullptr);
-    file->settle();
+    file->set_attributes_dropped();
     if (kept) file->set_kept();
     numbered_.add(number, file);
     tree_.nodes().add_open(open.node, file);
@@ -99,9 +99,10 @@ int OpenFiles::create(NodeId parent, std::string_view name, std::uint32_t mode, 
     return error;
   entry = tree_.refer(parent, name, opened.status);
   const auto shared = std::make_shared<OpenFile>(std::move(made), wanted, opened.status.mode);
-  shared->settle();
+  shared->set_attributes_dropped();
   add(entry.node, shared);
-  if (const int error = is_refused(*shared, flags) ? EINVAL : make_way_for(entry.node, *shared); error != 0) {
+  if (const int error = is_refused(*shared, flags) ? EINVAL : end_other_write_tickets(entry.node, *shared);
+      error != 0) {
     close(entry.node, shared.get());
     tree_.nodes().forget(entry.node, 1);
     return error;
@@ -121,7 +122,7 @@ int OpenFiles::open(NodeId node, int flags, OpenFile*& file) {
   if (const int error = tree_.open(node, wanted, opened, status); error != 0) return error;
   const auto shared = std::make_shared<OpenFile>(std::move(opened), wanted, status.mode);
   add(node, shared);
-  int error = is_refused(*shared, flags) ? EINVAL : make_way_for(node, *shared);
+  int error = is_refused(*shared, flags) ? EINVAL : end_other_write_tickets(node, *shared);
   // Only now is it certain to be this file.
   if (error == 0 && (flags & O_TRUNC) != 0) error = attributes_.set_size(node, 0, shared.get());
   if (error != 0) close(node, shared.get());
@@ -142,12 +143,12 @@ void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
     file->set_backing(passthrough_.add(*lent), lent);
   // Drops the attributes that came with a list: from now on a read asks for the size. Only once per node, since it also
   // discards answers that are under way to other readers.
-  const auto is_settled = [](const auto& other) { return other->is_settled(); };
-  if (!file->is_settled() && std::ranges::none_of(others, is_settled)) tree_.drop(node, Kept::attributes);
-  file->settle();
+  const auto is_dropped = [](const auto& other) { return other->are_attributes_dropped(); };
+  if (!file->are_attributes_dropped() && std::ranges::none_of(others, is_dropped)) tree_.drop(node, Kept::attributes);
+  file->set_attributes_dropped();
   file->set_number(tree_.next_number());
-  const std::uint32_t untold = file->errors().untold();
-  file->errors().keep_in(tree_.kept(), file->number(), untold);
+  const std::uint32_t unreported = file->errors().unreported();
+  file->errors().keep_in(tree_.kept(), file->number(), unreported);
   const auto& backing = file->backing();
   KeptState::Batch(tree_.kept())
       .add_open({.head = {},
@@ -159,8 +160,8 @@ void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
                  .flags = file->flags(),
                  .mode = file->mode(),
                  .backing = backing == nullptr ? 0 : backing->number(),
-                 .errors = untold});
-  tree_.keep_runs(file->file(), file->number());
+                 .errors = unreported});
+  tree_.keep_boots(file->file(), file->number());
   numbered_.add(file->number(), file);
   tree_.nodes().add_open(node, file);
 }
@@ -240,13 +241,13 @@ Result OpenFiles::copy(const Position& from, const Position& to, std::uint64_t l
   tree_.write_behind().give_back(to.node);
   const Hosts::File& target = to.file.file();
   std::unique_ptr<Hosts::File> opened;
-  const bool is_beside = from.file.file().is_beside(target);
+  const bool shares_connection = from.file.file().shares_connection_with(target);
   layout::FileStatus status{};
   const std::uint32_t flags = layout::kFileOpenRead | layout::kFileOpenNoFollow;
   // Fails if the file has no name, and is open only on other connections.
-  if (to.file.appends() || (!is_beside && tree_.open_again(from.node, flags, opened, status, &target) != 0))
+  if (to.file.appends() || (!shares_connection && tree_.open_again(from.node, flags, opened, status, &target) != 0))
     return Result::failure(EOPNOTSUPP);
-  const Host::Handle source = is_beside ? from.file.file().handle() : opened->handle();
+  const Host::Handle source = shares_connection ? from.file.file().handle() : opened->handle();
   std::uint64_t done = 0;
   while (done < length) {
     const std::uint64_t wanted = std::min(length - done, kMostCopiedAtOnce);
@@ -316,7 +317,7 @@ int OpenFiles::make_ticket(NodeId node, OpenFile& file, bool writes, layout::Fil
 
 /// Ends write tickets for a file that is already open, so that no more are made. The kernel drops its pages once this
 /// open is answered.
-int OpenFiles::make_way_for(NodeId node, const OpenFile& opened) {
+int OpenFiles::end_other_write_tickets(NodeId node, const OpenFile& opened) {
   if (!opened.may_be_mapped_to_write()) return 0;
   for (const auto& other : tree_.nodes().open_files(node)) {
     if (const int error = end_write_tickets(*other); error != 0) return error;

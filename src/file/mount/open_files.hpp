@@ -94,7 +94,7 @@ class OpenFiles {
                     std::unique_ptr<Hosts::File>& file);
   bool keep_append(NodeId node, OpenFile& file, std::span<const std::byte> from, const Writer& by);
   Result append(const Hosts::File& file, std::span<const std::byte> from);
-  int make_way_for(NodeId node, const OpenFile& opened);
+  int end_other_write_tickets(NodeId node, const OpenFile& opened);
 
   ServedTree& tree_;
   FileAttributes& attributes_;

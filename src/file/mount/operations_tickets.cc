@@ -40,8 +40,8 @@ int give_ticket(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFil
 
 /// The kernel's pages are dropped in a thread that does not serve the mount, since the drop waits for pages that are
 /// being read.
-int take_word(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file,
-              const layout::HostWritten& written) {
+int handle_written(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file,
+                   const layout::HostWritten& written) {
   BootId boot{};
   std::memcpy(boot.data(), written.boot, sizeof written.boot);
   LockWaits::Prepared dropping = LockWaits::prepare({.node = node,
@@ -74,7 +74,7 @@ void control(fuse_req_t request, fuse_ino_t node, unsigned command, void* /*argu
     if (command == layout::kHostTicketGet && take(flags, content, wanted))
       return give_ticket(request, system, node, file_of(request, info), wanted);
     if (command == layout::kHostTicketWritten && take(flags, content, written))
-      return take_word(request, system, node, file_of(request, info), written);
+      return handle_written(request, system, node, file_of(request, info), written);
     return ENOTTY;
   });
 }

@@ -53,7 +53,7 @@ ServedTree::ServedTree(const HostOptions& options, std::size_t connections, Uniq
       write_behind_(nodes_, std::move(writes)),
       attempts_(keeping.state) {
   if (const KeptSnapshot* const left = std::exchange(keeping_.left, nullptr); left != nullptr) {
-    first_run_ = boot_id_of(record_of<layout::FileHello>(left->text(layout::KeptWord::server)));
+    first_boot_ = boot_id_of(record_of<layout::FileHello>(left->text(layout::KeptWord::server)));
     nodes_.restore(*left);
     attempts_.restore(*left);
     last_number_ = left->number(layout::KeptWord::last_open);
@@ -63,7 +63,7 @@ ServedTree::ServedTree(const HostOptions& options, std::size_t connections, Uniq
   }
   KeptState::Batch batch(keeping.state);
   const layout::FileHello server = hosts_.any()->server();
-  first_run_ = boot_id_of(server);
+  first_boot_ = boot_id_of(server);
   batch.add_text(layout::KeptWord::server, text_of(server));
   batch.add_text(layout::KeptWord::root, text_of(root_));
 }
@@ -98,7 +98,7 @@ int ServedTree::made_before(std::optional<std::uint64_t> first, int error, const
 }
 
 std::unique_ptr<Hosts::File> ServedTree::resume(NodeId node, std::uint64_t number, std::uint32_t flags, bool lost,
-                                                const std::optional<HostRun>& run) {
+                                                const std::optional<HostBoot>& seen) {
   const Identity identity = nodes_.identity(node).value_or(Identity());
   layout::FileStatus same{};
   same.device = identity.device;
@@ -106,37 +106,37 @@ std::unique_ptr<Hosts::File> ServedTree::resume(NodeId node, std::uint64_t numbe
   same.has_birth = identity.born_seconds != 0 || identity.born_nanoseconds != 0 ? 1 : 0;
   same.born = {.seconds = identity.born_seconds, .nanoseconds = identity.born_nanoseconds, .reserved = 0};
   UniqueFd kept = keeping_.descriptors->take({.kind = KeptKind::file, .id = number});
-  return hosts_.resume(nodes_.path(node).value_or(""), flags, same, lost, std::move(kept), run);
+  return hosts_.resume(nodes_.path(node).value_or(""), flags, same, lost, std::move(kept), seen);
 }
 
 /// The first boot of the mount, which all daemons know, is not recorded; hosts seldom have another one. A reported loss
 /// is recorded once the kernel has the answer, unless the host has rebooted again by then.
-void ServedTree::keep_runs(const Hosts::File& file, std::uint64_t number) {
+void ServedTree::keep_boots(const Hosts::File& file, std::uint64_t number) {
   KeptState* const state = keeping_.state;
   if (state == nullptr) return;
   struct Noted {
     std::mutex mutex{};
-    HostRun run{};
+    HostBoot seen{};
   };
   const auto noted = std::make_shared<Noted>();
-  noted->run.boot = first_run_;
-  const auto keep = [state, number, noted](const HostRun& run) {
-    noted->run = run;
-    KeptState::Batch(state).add_run(number, run);
+  noted->seen.boot = first_boot_;
+  const auto keep = [state, number, noted](const HostBoot& seen) {
+    noted->seen = seen;
+    KeptState::Batch(state).add_boot(number, seen);
   };
-  const auto note = [noted, keep](const HostRun& run) {
-    const HostRun lost{.boot = run.boot, .lost = true};
+  const auto note = [noted, keep](const HostBoot& seen) {
+    const HostBoot lost{.boot = seen.boot, .lost = true};
     {
       const std::lock_guard lock(noted->mutex);
-      if (run == noted->run) return;
-      if (noted->run != lost) return keep(run);
+      if (seen == noted->seen) return;
+      if (noted->seen != lost) return keep(seen);
     }
-    when_answered([noted, keep, run, lost] {
+    when_answered([noted, keep, seen, lost] {
       const std::lock_guard lock(noted->mutex);
-      if (noted->run == lost) keep(run);
+      if (noted->seen == lost) keep(seen);
     });
   };
-  file.use()->note_runs(file.handle(), note);
+  file.use()->note_boots(file.handle(), note);
 }
 
 void ServedTree::keep_open(NodeId parent, std::string_view name) {
@@ -244,7 +244,7 @@ int ServedTree::open_by_name(NodeId node, std::uint32_t flags, std::unique_ptr<H
 int ServedTree::open_open(NodeId node, std::uint32_t flags, std::unique_ptr<Hosts::File>& file,
                           layout::FileStatus& status, const Hosts::File* beside) {
   for (const auto& open : nodes_.open_files(node)) {
-    if (beside != nullptr && !open->file().is_beside(*beside)) continue;
+    if (beside != nullptr && !open->file().shares_connection_with(*beside)) continue;
     const int error = open->file().open_again(flags, file, status);
     if (error != ESTALE && error != EBADF) return error;
   }

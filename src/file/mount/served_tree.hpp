@@ -71,11 +71,11 @@ class ServedTree {
   [[nodiscard]] bool is_own_kernel();
   /// Takes over a file that an earlier daemon had open, whatever its name is now.
   /// @param lost  its locks were lost: it returns ESTALE
-  /// @param run  the host's boot, as recorded by the earlier daemon
+  /// @param seen  the host's boot, as recorded by the earlier daemon
   std::unique_ptr<Hosts::File> resume(NodeId node, std::uint64_t number, std::uint32_t flags, bool lost = false,
-                                      const std::optional<HostRun>& run = {});
+                                      const std::optional<HostBoot>& seen = {});
   /// Records for the next daemon what reboots of the host do to an open file.
-  void keep_runs(const Hosts::File& file, std::uint64_t number);
+  void keep_boots(const Hosts::File& file, std::uint64_t number);
   [[nodiscard]] WriteBehind& write_behind() { return write_behind_; }
 
   /// Hold it from making a path to the end of the call that uses the path: no rename of this mount comes in between.
@@ -170,7 +170,7 @@ class ServedTree {
   Hosts hosts_;
   Keeping keeping_;
   layout::FileStatus root_;
-  BootId first_run_{};            ///< the host's boot when the mount was made
+  BootId first_boot_{};           ///< the host's boot when the mount was made
   std::optional<Hidden> hidden_;  ///< the directory of the mount point, and its name there
   Nodes nodes_;
   WriteBehind write_behind_;

@@ -160,7 +160,7 @@ void Session::hand_over() {
     batch.add(layout::KeptWord::device, *device_);
     batch.add(layout::KeptWord::passthrough, system_.passthrough().is_on() ? 1 : 0);
   }
-  kept_.say_mounted(directory_);
+  kept_.report_mounted(directory_);
   kept_.keep({KeptKind::state}, state_memory_.get());
   kept_.keep({KeptKind::memory}, write_memory_.get());
   kept_.keep({KeptKind::device}, fuse_session_fd(session_.get()));
@@ -233,7 +233,7 @@ void Session::work() {
     if (got <= 0) break;
     fuse_session_process_buf(session_.get(), &buffer);
     system_.tree().attempts().end();
-    if (takes_over_ && !served_.exchange(true, std::memory_order_relaxed)) kept_.say_served();
+    if (takes_over_ && !served_.exchange(true, std::memory_order_relaxed)) kept_.report_served();
   }
   std::free(buffer.mem);
   const std::uint64_t one = 1;

@@ -39,46 +39,46 @@ constexpr int kLongestPauseMs = 250;
 
 /// Checks of a daemon whose threads end one after the other.
 constexpr int kPauseMs = 1;
-constexpr int kFewLooks = 20;
-constexpr int kManyLooks = 5000;  ///< if it is unknown what a thread does
+constexpr int kFewChecks = 20;
+constexpr int kManyChecks = 5000;  ///< if it is unknown what a thread does
 constexpr int kReapPauseMs = 100;
 
 /// What the remaining threads of a killed process are doing.
-enum class Doing : std::uint8_t {
-  tells_kernel,  ///< tells the kernel to drop pages. Waits for a page that is being read, hence for an answer; changes
-                 ///< nothing
-  calls,         ///< any other system call, which may change files
+enum class Activity : std::uint8_t {
+  notifying_kernel,  ///< tells the kernel to drop pages. Waits for a page that is being read, hence for an answer;
+                     ///< changes nothing
+  in_system_call,    ///< any other system call, which may change files
   unknown,
 };
 
-Doing doing_of(const std::filesystem::path& thread) {
+Activity activity_of(const std::filesystem::path& thread) {
   std::ifstream file(thread / "syscall");
-  if (!file) return Doing::unknown;
+  if (!file) return Activity::unknown;
   long number = -1;
   unsigned long descriptor = 0;
   // A running thread has the word "running" instead of numbers.
-  if (!(file >> number >> std::hex >> descriptor)) return file.bad() ? Doing::unknown : Doing::calls;
-  if (number < 0) return Doing::unknown;
-  if (number != SYS_write && number != SYS_writev) return Doing::calls;
+  if (!(file >> number >> std::hex >> descriptor)) return file.bad() ? Activity::unknown : Activity::in_system_call;
+  if (number < 0) return Activity::unknown;
+  if (number != SYS_write && number != SYS_writev) return Activity::in_system_call;
   std::error_code error;
   const bool is_device =
       std::filesystem::read_symlink(thread / "fd" / std::to_string(descriptor), error) == "/dev/fuse";
-  return is_device ? Doing::tells_kernel : Doing::calls;
+  return is_device ? Activity::notifying_kernel : Activity::in_system_call;
 }
 
-/// Checks all threads but the first. `calls` takes precedence, then `unknown`.
-Doing doing_of(pid_t process) {
+/// Checks all threads but the first. `in_system_call` takes precedence, then `unknown`.
+Activity activity_of(pid_t process) {
   std::error_code error;
   int count = 0;
   bool is_known = true;
   for (const auto& thread : std::filesystem::directory_iterator("/proc/" + std::to_string(process) + "/task", error)) {
     if (thread.path().filename() == std::to_string(process)) continue;  // has ended, and waits for the others
-    const Doing doing = doing_of(thread.path());
-    if (doing == Doing::calls) return doing;
-    is_known = is_known && doing == Doing::tells_kernel;
+    const Activity activity = activity_of(thread.path());
+    if (activity == Activity::in_system_call) return activity;
+    is_known = is_known && activity == Activity::notifying_kernel;
     ++count;
   }
-  return is_known && count > 0 ? Doing::tells_kernel : Doing::unknown;
+  return is_known && count > 0 ? Activity::notifying_kernel : Activity::unknown;
 }
 
 const char* cause_of(int status) { return ::strsignal(WTERMSIG(status)); }
@@ -153,10 +153,10 @@ void Supervisor::take(KeeperSocket::Received message) {
 /// Serves the daemon until it ends. Returns its status, after all of its messages are processed.
 int Supervisor::wait_for_daemon() {
   std::array<pollfd, 2> wanted{{{signals_.get(), POLLIN, 0}, {socket_.get(), POLLIN, 0}}};
-  looks_ = 0;
+  checks_ = 0;
   while (true) {
     const int timeout = ending_daemons_.empty() ? -1 : kReapPauseMs;
-    if (::poll(wanted.data(), wanted.size(), looks_ != 0 ? kPauseMs : timeout) < 0) continue;
+    if (::poll(wanted.data(), wanted.size(), checks_ != 0 ? kPauseMs : timeout) < 0) continue;
     if (wanted[0].revents != 0) pass_signal();
     take_messages();
     reap();
@@ -172,12 +172,12 @@ int Supervisor::wait_for_daemon() {
 /// own.
 bool Supervisor::has_ended(int& status) {
   if (::waitpid(daemon_, &status, WNOHANG) == daemon_) return true;
-  ++looks_;
-  if (looks_ < kFewLooks) return false;
-  const Doing doing = doing_of(daemon_);
-  if (looks_ == kManyLooks && doing == Doing::calls)
+  ++checks_;
+  if (checks_ < kFewChecks) return false;
+  const Activity activity = activity_of(daemon_);
+  if (checks_ == kManyChecks && activity == Activity::in_system_call)
     log::write(log::Level::warning, "wherry mount: the next daemon waits for a system call of the killed one");
-  if (doing == Doing::calls || (doing == Doing::unknown && looks_ < kManyLooks)) return false;
+  if (activity == Activity::in_system_call || (activity == Activity::unknown && checks_ < kManyChecks)) return false;
   log::write(log::Level::info, "wherry mount: a thread of the daemon still waits for a page");
   ending_daemons_.push_back(daemon_);
   status = SIGKILL;

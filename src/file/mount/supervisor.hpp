@@ -53,7 +53,7 @@ class Supervisor {
   std::optional<dev_t> mounted_;
   int ending_ = 0;  ///< the signal that was passed on; 0: none
   pid_t daemon_ = 0;
-  int looks_ = 0;                      ///< checks of a daemon that has closed its end of the socket
+  int checks_ = 0;                     ///< checks of a daemon that has closed its end of the socket
   std::vector<pid_t> ending_daemons_;  ///< killed daemons that wait in the kernel, which waits for the next daemon
   UniqueFd socket_;
   int deaths_ = 0;  ///< since a daemon last answered a request

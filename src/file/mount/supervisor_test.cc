@@ -78,7 +78,7 @@ void wait_for_signal() {
 [[noreturn]] void end_by_signal(UniqueFd socket, std::uintmax_t which) {
   KeptDescriptors kept(std::move(socket));
   kept.keep({KeptKind::device}, any_descriptor().get());
-  if (which == 1) kept.say_ready();
+  if (which == 1) kept.report_ready();
   wait_for_signal();
   if (which == 1) be_killed();
   ::_exit(which == 2 ? 0 : 5);

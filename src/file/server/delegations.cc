@@ -201,7 +201,7 @@ bool Delegations::has_writer(const Identity& identity) const {
 bool Delegations::may_hold(std::uint64_t client, Clock::time_point now) const {
   const auto known = clients_.find(client);
   return known != clients_.end() && known->second->recalls_.size() < layout::kFileMaxIdentities &&
-         now >= known->second->trusted_;
+         now >= known->second->refused_until_;
 }
 
 bool Delegations::prolong(File& file, std::uint64_t client, Clock::time_point now) {
@@ -241,14 +241,14 @@ Delegations::Holder* Delegations::recalled_holder(std::uint64_t client, const Id
   return is_recalled ? &holder->second : nullptr;
 }
 
-std::vector<Delegations::Identity> Delegations::heed(std::uint64_t client, std::span<const Identity> files) {
+std::vector<Delegations::Identity> Delegations::acknowledge(std::uint64_t client, std::span<const Identity> files) {
   std::vector<Identity> held;
   const std::lock_guard lock(mutex_);
   for (const Identity& identity : files) {
     Holder* const holder = recalled_holder(client, identity);
     if (holder == nullptr) continue;
     // Only once, or a client could keep the file forever.
-    if (!std::exchange(holder->heeded, true)) holder->until = Clock::now() + kTime + margin_;
+    if (!std::exchange(holder->is_acknowledged, true)) holder->until = Clock::now() + kTime + margin_;
     held.push_back(identity);
   }
   return held;
@@ -339,8 +339,8 @@ void Delegations::recall(const Identity& identity, File& file, Clock::time_point
 void Delegations::distrust(std::uint64_t number, Clock::time_point now) {
   const auto client = clients_.find(number);
   if (client == clients_.end()) return;
-  int& before = client->second->unheeded_;
-  client->second->trusted_ = std::max(client->second->trusted_, now + kDistrust * (1 << before));
+  int& before = client->second->ignored_recalls_;
+  client->second->refused_until_ = std::max(client->second->refused_until_, now + kDistrust * (1 << before));
   before = std::min(before + 1, kMostDoublings);
 }
 

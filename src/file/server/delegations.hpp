@@ -67,8 +67,8 @@ class Delegations {
     std::uint64_t number_ = 0;
     // Guarded by Delegations::mutex_:
     std::vector<Identity> recalls_{};
-    Clock::time_point trusted_{};  ///< no delegations before this time, after an ignored recall
-    int unheeded_ = 0;             ///< number of ignored recalls, bounded
+    Clock::time_point refused_until_{};  ///< no delegations before this time, after an ignored recall
+    int ignored_recalls_ = 0;            ///< number of ignored recalls, bounded
   };
 
   /// @param grants  false: refuses every delegation
@@ -91,7 +91,7 @@ class Delegations {
   [[nodiscard]] std::uint64_t reserve(const WriteDelegation& writer, int descriptor);
   /// Returns those of `files` that were recalled and not given back. Extends each of them once, so that the client has
   /// time to finish with it.
-  [[nodiscard]] std::vector<Identity> heed(std::uint64_t client, std::span<const Identity> files);
+  [[nodiscard]] std::vector<Identity> acknowledge(std::uint64_t client, std::span<const Identity> files);
   /// Ends delegations that were recalled. Ignores other files: a late answer must not end a newer delegation.
   void give_back(std::uint64_t client, std::span<const Identity> files);
   /// Checks all leases at once, because an open has met one, and sends recalls.
@@ -104,7 +104,7 @@ class Delegations {
     Clock::time_point since;
     Clock::time_point until;
     std::optional<Clock::time_point> recalled{};
-    bool heeded = false;
+    bool is_acknowledged = false;
   };
   struct File {
     UniqueFd lease{};                           ///< invalid: resting

@@ -145,8 +145,8 @@ Outcome Calls::perform(const Request& request) {
       return delegate(request);
     case FileCall::give_back:
       return give_back(request);
-    case FileCall::heed_recalls:
-      return heed_recalls(request);
+    case FileCall::acknowledge_recalls:
+      return acknowledge_recalls(request);
     case FileCall::delegate_write:
       return delegate_write(request);
     case FileCall::return_write:
@@ -197,7 +197,7 @@ int Calls::refused(const Request& request) const {
     case FileCall::list_xattrs:
     case FileCall::delegate:
     case FileCall::give_back:
-    case FileCall::heed_recalls:
+    case FileCall::acknowledge_recalls:
     case FileCall::open_locks:
     case FileCall::set_lock:
     case FileCall::get_lock:

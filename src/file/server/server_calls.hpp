@@ -112,7 +112,7 @@ class Calls {
   Outcome give_back(const Request& request);
   Outcome delegate_write(const Request& request);
   Outcome return_write(const Request& request);
-  Outcome heed_recalls(const Request& request);
+  Outcome acknowledge_recalls(const Request& request);
   Outcome open_locks(const Request& request);
   Outcome set_lock(const Request& request);
   Outcome get_lock(const Request& request);

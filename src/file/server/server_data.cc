@@ -88,7 +88,7 @@ ServerSession::Step ServerSession::read_piece() {
   if (regions.size() < least) {
     (void)stream_.wait_writable(least + kMostPiece, kFullRingTimeout);
     regions = stream_.reserve(sizeof(FileAnswer) + want);
-    if (regions.size() < least) return read_aside(std::min(want, kLeastInPlace));
+    if (regions.size() < least) return read_small_piece(std::min(want, kLeastInPlace));
   }
   const std::size_t room = std::min(want, regions.size() - sizeof(FileAnswer));
   const auto parts = parts_of(regions, sizeof(FileAnswer), room);
@@ -111,7 +111,7 @@ ServerSession::Step ServerSession::read_piece() {
 }
 
 /// For a nearly full ring: reads a small piece into `out_`, to be sent when there is space.
-ServerSession::Step ServerSession::read_aside(std::size_t bytes) {
+ServerSession::Step ServerSession::read_small_piece(std::size_t bytes) {
   out_.resize(sizeof(FileAnswer) + bytes);
   const iovec room{out_.data() + sizeof(FileAnswer), bytes};
   const ssize_t got = backing_->read(std::span(&room, 1), offset_);

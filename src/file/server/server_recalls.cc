@@ -69,10 +69,10 @@ Outcome Calls::give_back(const Request& request) {
   return {};
 }
 
-Outcome Calls::heed_recalls(const Request& request) {
+Outcome Calls::acknowledge_recalls(const Request& request) {
   const auto files = identities_of(request);
   if (!files) return {.error = EINVAL};
-  const auto held = delegations_.heed(request.header.offset, *files);
+  const auto held = delegations_.acknowledge(request.header.offset, *files);
   const auto bytes = std::as_bytes(std::span(held));
   return {.payload = {bytes.begin(), bytes.end()}};
 }

@@ -88,7 +88,7 @@ class ServerSession {
   Step begin_write(OpenFile* file);
   Step begin_gathering(int error);
   Step read_piece();
-  Step read_aside(std::size_t bytes);
+  Step read_small_piece(std::size_t bytes);
   Step gather();
   Step write_piece();
   Step begin_copy();

@@ -65,12 +65,12 @@ bool WriteDelegation::was_cut_off() const {
 void WriteDelegation::advance(Clock::time_point now) {
   if (!lease_.valid()) return;
   if (!recalled_ && ::fcntl(lease_.get(), F_GETLEASE) == F_WRLCK) {
-    whole_ = now;
+    last_unbroken_ = now;
     return;
   }
-  if (!recalled_) told_ = now;
+  if (!recalled_) timeout_start_ = now;
   recalled_ = true;
-  if (now < told_ + timeout_ && now < whole_ + kTimeouts * timeout_) return;
+  if (now < timeout_start_ + timeout_ && now < last_unbroken_ + kTimeouts * timeout_) return;
   cut_off_ = true;
   give_up();
 }
@@ -82,7 +82,7 @@ WriteDelegation::Change::Change(WriteDelegation* delegation) : delegation_(deleg
 }
 
 WriteDelegation::Change::~Change() {
-  if (delegation_ != nullptr) delegation_->told_ = Clock::now();
+  if (delegation_ != nullptr) delegation_->timeout_start_ = Clock::now();
 }
 
 }  // namespace wherry::file

@@ -78,8 +78,8 @@ class WriteDelegation {
   Identity file_;
   std::uint64_t client_;
   Clock::duration timeout_;
-  Clock::time_point whole_ = Clock::now();  ///< last time at which no open had met the lease
-  Clock::time_point told_{};                ///< time of the recall, or of the last change after it
+  Clock::time_point last_unbroken_ = Clock::now();  ///< last time at which no open had met the lease
+  Clock::time_point timeout_start_{};               ///< time of the recall, or of the last change after it
   bool recalled_ = false;
   bool cut_off_ = false;
 };

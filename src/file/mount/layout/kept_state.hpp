@@ -55,7 +55,7 @@ enum class KeptWord : std::uint32_t {
   first_request,  ///< the kernel's first request, by which both sides agreed on features
   server,         ///< the server's FileHello
   root,           ///< the FileStatus of its directory
-  run,            ///< KeptRun; not a text
+  boot,           ///< KeptBoot; not a text
 };
 
 /// Begins each record. The next record begins at the next multiple of 8.
@@ -92,7 +92,7 @@ struct KeptName {
 static_assert(sizeof(KeptName) == 24 && offsetof(KeptName, node) == 16);
 
 /// In the lower half of KeptOpen::errors: a write or close has reported the error, which the kernel may have dropped.
-inline constexpr std::uint32_t kKeptErrorTold = 1U << 15;
+inline constexpr std::uint32_t kKeptErrorReported = 1U << 15;
 
 struct KeptOpen {
   KeptHead head;
@@ -105,19 +105,19 @@ struct KeptOpen {
   std::uint32_t mode;        ///< of the file
   std::int32_t backing;      ///< the kernel's number for passthrough; 0: none
   std::uint32_t errors;  ///< errors of acknowledged writes that no fsync has reported: its own in the lower half, with
-                         ///< kKeptErrorTold; those of other open files in the upper half
+                         ///< kKeptErrorReported; those of other open files in the upper half
 };
 static_assert(sizeof(KeptOpen) == 64 && offsetof(KeptOpen, file_system) == 40 && offsetof(KeptOpen, backing) == 56);
 
 /// A boot of the host, for an open file. Only if it differs from the boot in `server`, or once did.
-struct KeptRun {
+struct KeptBoot {
   KeptHead head;
   std::uint64_t number;   ///< of the open file
   std::uint8_t boot[16];  ///< FileHello::boot
   std::uint32_t lost;     ///< 1: data written before that boot is lost, and no call has reported it yet; otherwise 0
   std::uint32_t reserved;
 };
-static_assert(sizeof(KeptRun) == 40 && offsetof(KeptRun, boot) == 16 && offsetof(KeptRun, lost) == 32);
+static_assert(sizeof(KeptBoot) == 40 && offsetof(KeptBoot, boot) == 16 && offsetof(KeptBoot, lost) == 32);
 
 struct KeptLocker {
   KeptHead head;

@@ -129,7 +129,7 @@ int serve(const Options& options) {
                  printable(session.directory()).c_str(), session.passes_through() ? " (passthrough)" : "");
   }
   if (!takes_over) redirect(options, log.get());
-  kept.say_ready();
+  kept.report_ready();
   return session.wait(signals.get()) ? 0 : 1;
 }
 

@@ -116,14 +116,14 @@ enum class FileCall : std::uint32_t {
       29,         ///< handle, flags (kFileLockWhole); answer: value is a handle for `set_lock`, `get_lock` and `close`
   set_lock = 30,  ///< handle of open_locks, offset, length, mode: FileLockType, flags (kFileLockWhole); never waits
   get_lock = 31,  ///< handle of open_locks or open, offset, length, mode: FileLockType; answer: FileLock
-  await_recalls = 32,   ///< offset: 0 at first, later the client's number; answer: value is that number, any number of
-                        ///< FileIdentity; none at first
-  delegate = 33,        ///< handle, offset: the client's number; answer: value is the duration in ms, 0: not delegated;
-                        ///< FileStatus
-  give_back = 34,       ///< offset: the client's number, second: any number of FileIdentity
-  heed_recalls = 35,    ///< as give_back; answer: those FileIdentity that are still delegated, and for which the client
-                        ///< gets more time
-  make_ticket = 36,     ///< handle, flags (kFileOpenRead, kFileOpenWrite); answer: FileTicket
+  await_recalls = 32,  ///< offset: 0 at first, later the client's number; answer: value is that number, any number of
+                       ///< FileIdentity; none at first
+  delegate = 33,       ///< handle, offset: the client's number; answer: value is the duration in ms, 0: not delegated;
+                       ///< FileStatus
+  give_back = 34,      ///< offset: the client's number, second: any number of FileIdentity
+  acknowledge_recalls = 35,  ///< as give_back; answer: those FileIdentity that are still delegated, and for which the
+                             ///< client gets more time
+  make_ticket = 36,          ///< handle, flags (kFileOpenRead, kFileOpenWrite); answer: FileTicket
   open_ticket = 37,     ///< second: FileTicket; answer: as open's, a handle for read, write, flush, status and close
   end_tickets = 38,     ///< handle; answered once no write by its tickets is in progress, and none can follow
   delegate_write = 39,  ///< handle, offset: the client's number; answer: value is the number of bytes that the client
