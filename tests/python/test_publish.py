@@ -10,7 +10,7 @@ import pytest
 import wherry
 from peers import output_of
 
-HEADER = struct.Struct("<IIIHHQ16s24x8Q")  # docs/python.md
+HEADER = struct.Struct("<IIIHHQ16s24x8Q")  # docs/python-reference.md
 MAGIC = 0x59525241
 
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The header before the elements of an array in a message (docs/python.md has it for other languages).
+// The header before the elements of an array in a message (docs/python-reference.md has it for other languages).
 #pragma once
 
 #include <cstddef>
