@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "address_vector.hpp"
 #include "base/config.hpp"
@@ -112,12 +113,8 @@ Endpoint::~Endpoint() {
     if (queue->wait_object() != nullptr) queue->wait_object()->remove(messenger_.descriptor());
     --queue->users;
   }
-  for (Counter* counter :
-       {send_counter_, receive_counter_, read_counter_, write_counter_, remote_read_counter_, remote_write_counter_}) {
-    if (counter == nullptr) continue;
-    counter->waiting().remove(messenger_);
-    if (counter->wait_object() != nullptr) counter->wait_object()->remove(messenger_.descriptor());
-    --counter->users;
+  for (Counter* const counter : counters()) {
+    if (counter != nullptr) stop_counting(*counter);
   }
   if (addresses_ != nullptr) addresses_->unbind(*this);
   --domain_.users;
@@ -175,8 +172,7 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   if ((flags & ~kKinds) != 0) return -FI_EBADFLAGS;
   const auto take = [&](std::uint64_t kind, Counter*& place) {
     if ((flags & kind) == 0) return;
-    if (place != nullptr) --place->users;
-    place = &counter;
+    if (Counter* const before = std::exchange(place, &counter); before != nullptr) stop_counting(*before);
     ++counter.users;
   };
   take(FI_SEND, send_counter_);
@@ -185,9 +181,20 @@ int Endpoint::bind_counter(Counter& counter, std::uint64_t flags) {
   take(FI_WRITE, write_counter_);
   take(FI_REMOTE_READ, remote_read_counter_);
   take(FI_REMOTE_WRITE, remote_write_counter_);
-  counter.waiting().add(messenger_);
-  if (counter.wait_object() != nullptr) counter.wait_object()->add(messenger_.descriptor());
+  // All of them: one that was replaced for one kind of completions may still count another.
+  for (Counter* const counts : counters()) {
+    if (counts == nullptr) continue;
+    counts->waiting().add(messenger_);
+    if (counts->wait_object() != nullptr) counts->wait_object()->add(messenger_.descriptor());
+  }
   return 0;
+}
+
+/// For one kind of completions.
+void Endpoint::stop_counting(Counter& counter) noexcept {
+  counter.waiting().remove(messenger_);
+  if (counter.wait_object() != nullptr) counter.wait_object()->remove(messenger_.descriptor());
+  --counter.users;
 }
 
 int Endpoint::bind_addresses(AddressVector& addresses) {

@@ -7,6 +7,7 @@
 #include <rdma/fi_rma.h>
 #include <rdma/fi_tagged.h>
 
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -50,6 +51,12 @@ class Endpoint final : public fid_ep, private Reporter {
  private:
   int bind_queue(CompletionQueue& queue, std::uint64_t flags);
   int bind_counter(Counter& counter, std::uint64_t flags);
+  void stop_counting(Counter& counter) noexcept;
+  /// Of each kind of completions; null: none. A counter may count several kinds.
+  [[nodiscard]] std::array<Counter*, 6> counters() const {
+    return {send_counter_,  receive_counter_,     read_counter_,
+            write_counter_, remote_read_counter_, remote_write_counter_};
+  }
   int bind_addresses(AddressVector& addresses);
   int enable() const;
   ssize_t receive_special(const ReceiveRequest& request, std::uint64_t flags);
