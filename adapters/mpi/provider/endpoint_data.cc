@@ -79,9 +79,10 @@ ssize_t Endpoint::access(fi_addr_t to, RemoteRequest& request, std::uint64_t fla
   request.inject = (flags & FI_INJECT) != 0;
   if (request.inject && request.source.bytes() + request.comparand.bytes() > kMostInjected) return -FI_EINVAL;
   request.wanted = request.wanted && (!selects_sends_ || (flags & FI_COMPLETION) != 0);
-  domain_.lock().note_activity();
   if (send_queue_ != nullptr && send_queue_->is_full()) return -FI_EAGAIN;
-  return guarded([&] { return messenger_.access(request); });
+  const auto status = guarded([&] { return messenger_.access(request); });
+  if (status != -FI_EAGAIN) domain_.lock().note_activity();  // as in send()
+  return status;
 }
 
 Counter* Endpoint::counter_of(const Completion& completion) const {
