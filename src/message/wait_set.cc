@@ -14,10 +14,10 @@ namespace wherry::message {
 
 void WaitSet::join(fabric::Connection& member) {
   if (epoll_.valid()) {
-    add(member.descriptor(bell_));
+    add(epoll_, member.descriptor(bell_));
   } else if (!members_.empty()) {
     make_epoll();
-    add(member.descriptor(bell_));
+    add(epoll_, member.descriptor(bell_));
   }
   const std::lock_guard lock(mutex_);
   members_.push_back(&member);
@@ -30,13 +30,10 @@ void WaitSet::leave(fabric::Connection& member) noexcept {
 }
 
 void WaitSet::watch(int descriptor) {
-  if (epoll_.valid()) {
-    add(descriptor);
-    watched_.push_back(descriptor);
-  } else {
-    watched_.push_back(descriptor);
-    make_epoll();
-  }
+  watched_.reserve(watched_.size() + 1);
+  if (!epoll_.valid()) make_epoll();
+  add(epoll_, descriptor);
+  watched_.push_back(descriptor);
 }
 
 void WaitSet::unwatch(int descriptor) noexcept {
@@ -52,19 +49,19 @@ int WaitSet::descriptor() {
 void WaitSet::make_epoll() {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll.valid()) throw Error(errno, "make a descriptor", "", advice_on(errno, "epoll_create1"));
-  {
-    const std::lock_guard lock(mutex_);
-    own_.emplace();
-    epoll_ = std::move(epoll);
-  }
-  add(own_->descriptor());
-  for (fabric::Connection* member : members_) add(member->descriptor(bell_));
-  for (const int descriptor : watched_) add(descriptor);
+  // Complete before it becomes the set's: a set that lacks a member would miss its bell.
+  std::optional<fabric::EventBell> own(std::in_place);
+  add(epoll, own->descriptor());
+  for (fabric::Connection* member : members_) add(epoll, member->descriptor(bell_));
+  for (const int descriptor : watched_) add(epoll, descriptor);
+  const std::lock_guard lock(mutex_);
+  own_.swap(own);
+  epoll_ = std::move(epoll);
 }
 
-void WaitSet::add(int descriptor) {
+void WaitSet::add(const UniqueFd& epoll, int descriptor) {
   epoll_event event{.events = EPOLLIN, .data = {.fd = descriptor}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
     throw Error(errno, "wait for several peers", "", advice_on(errno, "epoll_ctl"));
   }
 }

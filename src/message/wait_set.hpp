@@ -50,7 +50,7 @@ class WaitSet {
 
  private:
   void make_epoll();
-  void add(int descriptor);
+  static void add(const UniqueFd& epoll, int descriptor);
   void arm();
   void silence_self() noexcept;
   void sleep(fabric::Deadline deadline) noexcept;
