@@ -48,9 +48,8 @@ void check_owner_and_mode(int fd, const std::string& file) {
 
 void make_key_file(const std::string& file) {
   Key key{};
-  if (::getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) {
-    throw Error(errno, "make key", file, "no random numbers");
-  }
+  // Up to 256 bytes are returned whole, or not at all.
+  if (::getrandom(key.data(), key.size(), 0) < 0) throw Error(errno, "make key", file, "no random numbers");
   const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
   if (!fd.valid()) {
     const int error = errno;

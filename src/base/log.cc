@@ -10,6 +10,9 @@
 #include <exception>
 #include <string>
 
+#include <wherry/address.hpp>
+#include <wherry/error.hpp>
+
 #include "base/config.hpp"
 #include "base/found_once.hpp"
 #include "base/not_cancelled.hpp"
@@ -36,6 +39,14 @@ std::atomic<Level>& level_in_force() noexcept {
   return level.get([] { return configured_level(); });
 }
 
+std::string node() {
+  try {
+    return std::to_string(own_node());
+  } catch (const Error&) {
+    return config::text(config::Key::node);  // not a number; the line is written all the same
+  }
+}
+
 }  // namespace
 
 Level level() noexcept { return level_in_force().load(std::memory_order_relaxed); }
@@ -47,7 +58,7 @@ void write(Level level, std::string_view text) noexcept {
   const int saved_errno = errno;
   const NotCancelled here;
   try {
-    std::string line = "wherry[" + std::to_string(getpid()) + "] node " + config::text(config::Key::node) + " ";
+    std::string line = "wherry[" + std::to_string(getpid()) + "] node " + node() + " ";
     line.append(kNames[static_cast<std::size_t>(level)]).append(": ").append(text).append("\n");
     // A failure is ignored: there is nowhere to report it.
     [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());

@@ -15,6 +15,7 @@
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
 
+#include "base/log.hpp"
 #include "base/scoped_environment.hpp"
 
 namespace wherry {
@@ -114,6 +115,15 @@ TEST(OwnHost, ItsNodesAreTheLinesThatNameIt) {
   EXPECT_THAT(nodes_in("10.98.0.2\n10.98.0.1", alpha()), ElementsAre(1));
   EXPECT_THAT(nodes_in("4-6 alpha\n7 10.98.0.1\n8 beta", alpha()), ElementsAre(4, 5, 6, 7));
   EXPECT_THAT(nodes_in("10.98.0.2\n10.98.0.3", alpha()), IsEmpty());
+}
+
+TEST(OwnPlace, IsInEachLineOfTheLog) {
+  const HostsFile file("198.51.100.1\nlocalhost\n");
+  const ScopedEnvironment hosts("WHERRY_HOSTS", file.name().c_str());
+  const ScopedEnvironment none("WHERRY_NODE", "");
+  testing::internal::CaptureStderr();
+  log::write(log::Level::error, "lost");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr(" node 1 error: lost\n"));
 }
 
 TEST(OwnPlace, IsTheLineOfThisHostOrWhatWherryNodeSays) {
