@@ -34,6 +34,14 @@
 namespace wherry::tools::doctor {
 namespace {
 
+int status_of(pid_t child) {
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return EPERM << 8;  // as if it had exited so
+  }
+  return status;
+}
+
 constexpr const char* kContainerAdvice = "if this is a container, its seccomp profile must allow it";
 
 std::string reason(const char* call) { return fmt::format("{}: {}", call, std::strerror(errno)); }
@@ -115,8 +123,7 @@ Finding check_peer_copy() {
     const bool copied = process_vm_readv(parent, &local, 1, &remote, 1, 0) == sizeof(copy) && copy == expected;
     _exit(copied ? 0 : errno == 0 ? EPROTO : errno);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
+  const int status = status_of(child);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
     return {Verdict::ok, "process_vm_readv works between processes", ""};
   errno = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
@@ -140,8 +147,7 @@ Finding check_lending() {
     const bool taken = process.valid() && syscall(SYS_pidfd_getfd, process.get(), lent.get(), 0) >= 0;
     _exit(taken ? 0 : errno);
   }
-  int status = 0;
-  waitpid(child, &status, 0);
+  const int status = status_of(child);
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return {Verdict::ok, "pidfd_getfd works between processes", ""};
   errno = WIFEXITED(status) ? WEXITSTATUS(status) : EPERM;
   return refused("pidfd_getfd", Verdict::warn,
