@@ -52,6 +52,8 @@ bool is_text(KeptWord word) {
          word == KeptWord::root;
 }
 
+constexpr const char* kMountAgain = "unmount it, and mount it again";
+
 }  // namespace
 
 std::uint64_t KeptSnapshot::number(KeptWord word) const {
@@ -170,8 +172,10 @@ KeptState::KeptState(const UniqueFd& memory) : memory_(memory.get()) {
   start_ = static_cast<KeptStart*>(mapped);
   if (start_->version == 0) start_->version = layout::kKeptVersion;
   if (start_->version != layout::kKeptVersion) {
+    const bool full = start_->version == layout::kKeptFull;
     ::munmap(start_, kBytes);
-    throw Error(ENOSPC, "take over", "a mount whose state log is full", "unmount it, and mount it again");
+    if (!full) throw Error(EPROTO, "take over", "a mount of another version of Wherry", kMountAgain);
+    throw Error(ENOSPC, "take over", "a mount whose state log is full", kMountAgain);
   }
   // KEPT acquire: the whole half.
   half_ = std::atomic_ref(start_->half).load(std::memory_order_acquire) & 1U;
