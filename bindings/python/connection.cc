@@ -117,6 +117,8 @@ nb::dict counters_of(const Connection& self) {
   all["send_sleeps"] = counters.send_sleeps;
   all["receive_sleeps"] = counters.receive_sleeps;
   all["wakes"] = counters.wakes;
+  all["bytes_sent_split"] = counters.bytes_sent_split;
+  all["bytes_received_split"] = counters.bytes_received_split;
   return all;
 }
 
