@@ -88,7 +88,8 @@ class Mailbox {
   explicit Mailbox(const MailboxOptions& options = {});
   Mailbox(Mailbox&&) noexcept;
   Mailbox& operator=(Mailbox&&) noexcept;
-  /// Closes the mailbox without blocking: peers receive everything sent so far, then the end.
+  /// Closes the mailbox: peers receive everything sent so far, then the end. Does not wait for peers of this machine.
+  /// For other hosts it waits until they have acknowledged all messages, for at most 10 s.
   ~Mailbox();
 
   // Setting up: throws Error ------------------------------------------------------------------------------------------
@@ -231,7 +232,7 @@ class Mailbox {
   };
   /// Takes the losses since the last call. Returns their number. Call again while `into` is filled.
   [[nodiscard]] std::size_t losses(std::span<Loss> into) noexcept;
-  /// Ends this side of the pair, unless it has ended, and frees the peer's number.
+  /// Ends this side of the pair, unless it has ended, and frees the peer's number. Waits as the destructor does.
   void forget(Peer peer) noexcept;
 
   // Waiting -----------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ struct StreamCounters {
   std::uint64_t bytes_sent_split = 0;      ///< of bytes_sent: copied by both sides at the same time, past the ring
   std::uint64_t bytes_received_split = 0;  ///< of bytes_received: likewise
   std::uint64_t sends = 0;                 ///< publications: a large send is published in pieces
-  std::uint64_t receives = 0;              ///< calls that moved bytes out of the ring
+  std::uint64_t receives = 0;              ///< calls that received bytes
   std::uint64_t send_sleeps = 0;           ///< times this side went to sleep for space
   std::uint64_t receive_sleeps = 0;        ///< times this side went to sleep for bytes
   std::uint64_t wakes = 0;                 ///< times this side woke the peer (one system call each)

@@ -315,7 +315,7 @@ struct wherry_counters {
   uint64_t bytes_sent_split;     /* of bytes_sent: copied by both sides at the same time, past the ring */
   uint64_t bytes_received_split; /* of bytes_received: likewise */
   uint64_t sends;                /* publications: a large send is published in pieces */
-  uint64_t receives;             /* calls that moved bytes out of the ring */
+  uint64_t receives;             /* calls that received bytes */
   uint64_t send_sleeps;          /* times this side went to sleep for space */
   uint64_t receive_sleeps;       /* times this side went to sleep for bytes */
   uint64_t wakes;                /* times this side woke the peer (one system call each) */
