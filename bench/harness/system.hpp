@@ -108,6 +108,9 @@ struct Place {
   ExchangeArea& exchange;
   /// A name that no other sample uses, for sockets and services.
   std::string name;
+  /// The address of the receiver's host, which the other processes have to use; empty: all are on one host.
+  std::string host{};
+  [[nodiscard]] std::string host_or_loopback() const { return host.empty() ? "127.0.0.1" : host; }
   [[nodiscard]] bool receives() const { return rank == 0; }
   /// How many connections the receiver accepts.
   [[nodiscard]] std::uint32_t connections() const { return sample.senders + sample.idle; }

@@ -233,6 +233,45 @@ std::string zmq_tables(std::span<const Row> rows, const Options& options) {
   return text;
 }
 
+bool is_between_hosts(const std::string& system, const std::string& made_for) {
+  return made_for == "net" && system.starts_with("net-");
+}
+
+std::vector<Point> net_points(const Options& options) {
+  std::vector<Point> points;
+  Options large = options;
+  std::erase_if(large.sizes, [](std::uint64_t size) { return size < 4 * kKiB; });
+  append(points, "net", large, Question::stream, 1);
+  Options small = options;
+  std::erase_if(small.sizes, [](std::uint64_t size) { return size > 4 * kKiB; });
+  append(points, "net", small, Question::latency, 1);
+  append(points, "net", small, Question::asleep, 1);
+  return points;
+}
+
+std::string net_tables(std::span<const Row> rows, const Options& options) {
+  std::string text;
+  for (const std::string& mode : options.modes) {
+    const auto add = [&](const std::string& title, const std::string& metric, double unit, bool high) {
+      text += table(rows, {.title = fmt::format("{} ({})", title, mode_text(mode)),
+                           .bench = "net",
+                           .mode = mode,
+                           .metric = metric,
+                           .unit = unit,
+                           .highest_is_best = high,
+                           .compared = "net-wherry",
+                           .compared_to = {"net-ofi-ring", "net-zmq-tcp", "net-nng-tcp", "net-tcp"},
+                           .spread = true});
+    };
+    add("GB/s", "GB/s", 1, true);
+    add("thousand messages/s", "msgs/s", 1e3, true);
+    add("CPU seconds per GB", "cpu_s_per_GB", 1, false);
+    add("half of a round trip in us, both awake", "ns_p50", 1e3, false);
+    add("one way in us, to a process that sleeps", "asleep_ns_p50", 1e3, false);
+  }
+  return text;
+}
+
 std::vector<Point> python_points(const Options& options) {
   std::vector<Point> points;
   append(points, "python", options, Question::stream, 1);
@@ -394,6 +433,14 @@ const std::array kQuestions{
           .measure = mpi::measure,
           .add_options = mpi::add_options,
           .tables = mpi::tables},
+    Asked{.name = "net",
+          .help = "Two hosts, which are network namespaces of this machine: Wherry, libfabric, ZeroMQ, nng and TCP",
+          .sizes = {8, 64, kKiB, 4 * kKiB, 64 * kKiB, kMiB},
+          .smoke = {64, 64 * kKiB},
+          .modes = {"handover"},
+          .chooses = is_between_hosts,
+          .points = net_points,
+          .tables = net_tables},
     Asked{.name = "python",
           .help = "Arrays from one Python process to another, by Wherry's package, pyzmq, iceoryx2 and shared memory",
           .sizes = {4 * kKiB, 64 * kKiB, kMiB, 16 * kMiB},

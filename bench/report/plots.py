@@ -28,7 +28,7 @@ class Plot:
 
 
 def plots(results: Results) -> Iterator[Plot]:
-    for bench in ("stream", "zmq", "python", "limit"):
+    for bench in ("stream", "zmq", "net", "python", "limit"):
         for mode in results.modes(bench):
             yield from over_size(results, bench, mode, "GB/s", "Payload a second", "higher is better")
     for bench in ("stream", "zmq"):

@@ -92,6 +92,14 @@ BENCHES = {
             "all ranks. Memory is what all ranks have at the end, less what they had before MPI_Init."
         ),
     ),
+    "net": (
+        "Between two hosts",
+        (
+            "One sender, one receiver, each on a host of its own: network namespaces of this machine that a veth pair "
+            "joins. <b>ofi-ring</b> is the simplest program over libfabric: <code>fi_writedata</code> into a ring of "
+            "the receiver's, copied in and out."
+        ),
+    ),
     "python": (
         "Python",
         (

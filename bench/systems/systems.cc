@@ -5,6 +5,7 @@
 #include "bench/systems/mailbox/systems.hpp"
 #include "bench/systems/modules.hpp"
 #include "bench/systems/mpi/systems.hpp"
+#include "bench/systems/net/systems.hpp"
 #include "bench/systems/programs/programs.hpp"
 #include "bench/systems/programs/zmq_programs.hpp"
 #include "bench/systems/root/systems.hpp"
@@ -35,6 +36,7 @@ Registry find_systems() {
   file::add_systems(registry);
   mailbox::add_systems(registry);
   mpi::add_systems(registry);
+  net::add_systems(registry);
   return registry;
 }
 

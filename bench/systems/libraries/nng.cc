@@ -19,7 +19,8 @@ class NngLink final : public Link {
     open_socket(place);
     check(nng_socket_set_size(socket_, NNG_OPT_RECVMAXSZ, 0), "NNG_OPT_RECVMAXSZ");
     if (place.receives()) {
-      const std::string address = tcp ? "tcp://127.0.0.1:" + std::to_string(free_port()) : "abstract://" + place.name;
+      const std::string address =
+          tcp ? "tcp://" + place.host_or_loopback() + ":" + std::to_string(free_port()) : "abstract://" + place.name;
       check(nng_listen(socket_, address.c_str(), nullptr, 0), "nng_listen");
       place.exchange.post(0, address);
     } else {

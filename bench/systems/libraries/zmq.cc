@@ -88,7 +88,7 @@ class Zmq final : public LinkSystem {
   std::unique_ptr<Link> open(const Place& place) override {
     keep_freed_memory();
     // The kernel frees an abstract name (@) with its socket, however the process ends.
-    return std::make_unique<ZmqLink>(place, tcp_ ? "tcp://127.0.0.1:*" : "ipc://@" + place.name);
+    return std::make_unique<ZmqLink>(place, tcp_ ? "tcp://" + place.host_or_loopback() + ":*" : "ipc://@" + place.name);
   }
 
  private:

@@ -27,8 +27,8 @@ struct Family {
   const char* name;
   const char* settings;
   int domain;
-  /// A listening socket, and its address. The name is unique.
-  UniqueFd (*listen)(const std::string& name, sockaddr_storage& address, socklen_t& length);
+  /// A listening socket, and its address. The name is unique. `host`: an address of this host.
+  UniqueFd (*listen)(const std::string& name, const std::string& host, sockaddr_storage& address, socklen_t& length);
 };
 
 UniqueFd listening_socket(int domain, const sockaddr_storage& address, socklen_t length) {
@@ -39,8 +39,9 @@ UniqueFd listening_socket(int domain, const sockaddr_storage& address, socklen_t
   return socket;
 }
 
-UniqueFd listen_tcp(const std::string& /*name*/, sockaddr_storage& address, socklen_t& length) {
-  const sockaddr_in any{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {htonl(INADDR_LOOPBACK)}, .sin_zero = {}};
+UniqueFd listen_tcp(const std::string& /*name*/, const std::string& host, sockaddr_storage& address,
+                    socklen_t& length) {
+  const sockaddr_in any{.sin_family = AF_INET, .sin_port = 0, .sin_addr = {::inet_addr(host.c_str())}, .sin_zero = {}};
   length = sizeof any;
   std::memcpy(&address, &any, length);
   UniqueFd socket = listening_socket(AF_INET, address, length);
@@ -48,7 +49,8 @@ UniqueFd listen_tcp(const std::string& /*name*/, sockaddr_storage& address, sock
   return socket;
 }
 
-UniqueFd listen_unix(const std::string& unique, sockaddr_storage& address, socklen_t& length) {
+UniqueFd listen_unix(const std::string& unique, const std::string& /*host*/, sockaddr_storage& address,
+                     socklen_t& length) {
   sockaddr_un name{.sun_family = AF_UNIX, .sun_path = {}};
   // Abstract (the name begins with a zero): the kernel frees it.
   unique.copy(name.sun_path + 1, sizeof name.sun_path - 1);
@@ -67,10 +69,10 @@ class Sockets {
  public:
   explicit Sockets(const Family& family) : family_(family) {}
 
-  std::string listen(const std::string& name) {
+  std::string listen(const std::string& name, const std::string& host) {
     sockaddr_storage address{};
     socklen_t length = 0;
-    listening_ = family_.listen(name, address, length);
+    listening_ = family_.listen(name, host, address, length);
     return {reinterpret_cast<const char*>(&address), length};
   }
   [[nodiscard]] UniqueFd accept() const {
@@ -96,7 +98,7 @@ class Sockets {
 class SocketConnector final : public Connector {
  public:
   explicit SocketConnector(const Family& family) : sockets_(family) {}
-  std::string listen(const std::string& name) override { return sockets_.listen(name); }
+  std::string listen(const std::string& name) override { return sockets_.listen(name, "127.0.0.1"); }
   void accept() override { open_.push_back(sockets_.accept()); }
   void connect(const std::string& where) override { open_.push_back(sockets_.connect(where)); }
 
@@ -119,7 +121,7 @@ class SocketSystem final : public LinkSystem {
     const std::size_t size = place.sample.size;
     Sockets sockets(family_);
     if (!place.receives()) return sending(sockets, place);
-    place.exchange.post(0, sockets.listen(place.name));
+    place.exchange.post(0, sockets.listen(place.name, place.host_or_loopback()));
     std::vector<UniqueFd> accepted;
     while (accepted.size() < place.connections()) accepted.push_back(sockets.accept());
     if (accepted.size() == 1) return single(std::move(accepted[0]), size);

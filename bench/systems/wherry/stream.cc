@@ -160,7 +160,7 @@ std::unique_ptr<Link> sending_link(const Place& place) {
 }
 
 std::vector<Stream> accept_all(const Place& place, StreamOptions options) {
-  Listener listener = listen("wherry+shm://*:*", options);
+  Listener listener = listen(place.host.empty() ? "wherry+shm://*:*" : "wherry+ofi://*:*", options);
   place.exchange.post(0, listener.local().to_string());
   std::vector<Stream> streams;
   while (streams.size() < place.connections()) streams.push_back(listener.accept(kCallTimeout));
