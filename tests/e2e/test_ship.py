@@ -217,7 +217,7 @@ def test_what_is_neither_file_directory_nor_symlink_is_left_out_and_said(tmp_pat
     with Collector(tmp_path / "into", "tcp", "--expect", 1) as collector:
         result = collector.ship(tmp_path / "tree")
         collector.finish()
-    assert result.returncode == 1 and "tree/fifo: it is neither" in result.stderr
+    assert result.returncode == 1 and "tree/fifo: not a file, directory or symbolic link" in result.stderr
     assert set(listing(tmp_path / "into")) == {"tree", "tree/file"}
 
 

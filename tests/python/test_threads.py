@@ -96,7 +96,7 @@ def test_a_call_of_another_thread_is_ended(pair, blocked, end):
     one, other = pair
     receiving = blocked(other.receive)
     getattr(other, end)()
-    with pytest.raises(wherry.Cancelled, match="ended it"):
+    with pytest.raises(wherry.Cancelled, match="ended the call"):
         receiving.result()
     assert other.closed == (end == "close")
     if end == "close":

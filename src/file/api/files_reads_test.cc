@@ -213,8 +213,8 @@ TEST_F(FilesReads, WhatIsRefusedSaysWhichCallItWasAndWhatToDo) {
       EXPECT_THAT(refusal([&] { files::remove(base + "none"); }, ENOENT),
                   AllOf(StartsWith("remove "), Not(HasSubstr("O_CREAT"))));
       EXPECT_THAT(refusal(opens("", O_RDWR), EISDIR), HasSubstr("it is a directory"));
-      EXPECT_THAT(refusal(opens("file/more", O_RDONLY), ENOTDIR), HasSubstr("is no directory"));
-      EXPECT_THAT(refusal(opens("file", O_RDWR | O_CREAT | O_EXCL), EEXIST), HasSubstr("leave out O_EXCL"));
+      EXPECT_THAT(refusal(opens("file/more", O_RDONLY), ENOTDIR), HasSubstr("is not a directory"));
+      EXPECT_THAT(refusal(opens("file", O_RDWR | O_CREAT | O_EXCL), EEXIST), HasSubstr("omit O_EXCL"));
       EXPECT_THAT(refusal(opens("link", O_RDONLY | O_NOFOLLOW), ELOOP), HasSubstr("O_NOFOLLOW"));
       EXPECT_THAT(refusal(opens("file", O_ACCMODE), EINVAL), HasSubstr("use O_RDONLY, O_WRONLY or O_RDWR"));
     }
