@@ -37,19 +37,19 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) { return (bytes 
 
 std::shared_ptr<ArenaView> make_arena() {
   UniqueFd memfd(::memfd_create("wherry.arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memfd.valid()) fail(errno, "make memory to expose", advice_on(errno, "memfd_create"));
+  if (!memfd.valid()) fail(errno, "create exposed memory", advice_on(errno, "memfd_create"));
   rlimit file_size{};
   ::getrlimit(RLIMIT_FSIZE, &file_size);
   const std::uint64_t bytes = std::min<std::uint64_t>(kMostBytes, file_size.rlim_cur) / kArenaChunk * kArenaChunk;
   if (bytes == 0 || ::ftruncate(memfd.get(), static_cast<off_t>(bytes)) != 0) {
-    fail(ENOMEM, "make memory to expose", "raise the limit of file sizes (ulimit -f)");
+    fail(ENOMEM, "create exposed memory", "raise the limit of file sizes (ulimit -f)");
   }
   if (::fcntl(memfd.get(), F_ADD_SEALS, kSeals) != 0) {
     fail(errno, "seal shared memory", "the kernel must support memfd seals");
   }
   int error = 0;
   auto view = view_arena(std::move(memfd), bytes, error);
-  if (view == nullptr) fail(error, "make memory to expose", "memfds must be on tmpfs");
+  if (view == nullptr) fail(error, "create exposed memory", "memfds must be on tmpfs");
   return view;
 }
 
@@ -154,7 +154,7 @@ std::mutex& Arena::making() {
 
 Arena::Arena() : view_(make_arena()), generation_(fork_generation()) {
   const int error = map_.error();
-  if (error != 0) fail(error, "make memory to expose", advice_on(error, "open of /proc/self/maps"));
+  if (error != 0) fail(error, "create exposed memory", advice_on(error, "open of /proc/self/maps"));
 }
 
 bool Arena::exposes(const RemoteKey& key, std::size_t bytes) {
@@ -249,7 +249,9 @@ std::uint64_t Arena::find_place(const Part& part) {
     cursor_ = round_up(cursor_ + (cursor_ == 0 ? 0 : std::max(kLeastGap, kGapFactor * last_bytes_)), kArenaChunk);
     last_bytes_ = 0;
   }
-  if (!view_->holds(cursor_, part.bytes)) fail(ENOMEM, "expose memory", "this process has exposed too much by now");
+  if (!view_->holds(cursor_, part.bytes))
+    fail(ENOMEM, "expose memory",
+         "this process has used all places of its arena; raise the limit of file sizes (ulimit -f) and restart it");
   last_bytes_ += part.bytes;
   return std::exchange(cursor_, cursor_ + part.bytes);
 }
