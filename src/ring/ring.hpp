@@ -172,7 +172,7 @@ class Consumer {
   void refresh() {
     // RING-TAIL acquire: pairs with the release in commit; the bytes before this position are visible.
     const std::uint64_t tail = tail_->load(std::memory_order_acquire);
-    // The tail may only move forward, and never past the returned credit.
+    // The tail may only move forward, and never further than the returned credit allows.
     if (tail - known_tail_ > returned_ + view_.capacity - known_tail_) {
       broken_ = true;
       return;
