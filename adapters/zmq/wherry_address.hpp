@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The endpoint of a wherry:// socket, as libzmq handles it. libzmq's own sources include this header: C++11, and
-// nothing of Wherry's.
+// The endpoint of a wherry:// socket, as libzmq handles it. libzmq's own sources include this header, so it is C++11
+// and includes no header of Wherry.
 #ifndef WHERRY_ZMQ_ADDRESS_HPP
 #define WHERRY_ZMQ_ADDRESS_HPP
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Places large messages of a process that uses Wherry. libzmq's own sources include this header: C++11, and nothing of
-// Wherry's.
+// Places large messages of a process that uses Wherry. libzmq's own sources include this header, so it is
+// C++11 and includes no header of Wherry.
 #ifndef WHERRY_ZMQ_MESSAGE_HPP
 #define WHERRY_ZMQ_MESSAGE_HPP
 

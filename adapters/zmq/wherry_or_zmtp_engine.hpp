@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes the engine of a tcp or ipc connection. libzmq's own sources include this header: C++11, and nothing of
-// Wherry's.
+// Makes the engine of a tcp or ipc connection. libzmq's own sources include this header, so it is C++11
+// and includes no header of Wherry.
 #ifndef WHERRY_ZMQ_OR_ZMTP_ENGINE_HPP
 #define WHERRY_ZMQ_OR_ZMTP_ENGINE_HPP
 

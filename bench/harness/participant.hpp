@@ -13,7 +13,7 @@ namespace wherry::bench {
 /// Keeps the calling thread on this core. Throws std::system_error.
 void pin(int core);
 
-/// Keeps this process on the core of its rank, where the sample says so. Throws std::system_error.
+/// Pins this process to the core of its rank, if the sample has one for it. Throws std::system_error.
 void pin(const Sample& sample, std::uint32_t rank);
 
 /// Opens the link, warms it up, takes its part between the two barriers, and leaves what it measured in its report. To

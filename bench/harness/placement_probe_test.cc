@@ -24,7 +24,7 @@ TEST(PlacementProbe, LooksAtBothMeasurementsAndLeavesTheCallerWhereItWas) {
   const std::vector<int> cores = usable_cores();
   if (cores.size() < 2) GTEST_SKIP() << "there is one core";
   const Prober prober = probe_between({cores[0], cores[1]});
-  // Beside load a look may come to nothing; it has ended all the same.
+  // Under load a probe may fail. It must still restore the caller's cores.
   if (const std::optional<Probe> probe = prober()) {
     EXPECT_GT(probe->round_trip_ns, 1);
     EXPECT_GT(probe->copy_gb_s, 0);

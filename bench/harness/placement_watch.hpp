@@ -16,13 +16,13 @@
 
 namespace wherry::bench {
 
-/// What is told of a run's placements.
+/// The placements of a run, for the report.
 struct PlacementSummary {
   std::vector<int> cores{};        ///< the two that were probed
   std::string not_probed{};        ///< why there are none
-  std::vector<Placement> found{};  ///< the one that counts first
-  std::size_t retaken = 0;         ///< samples taken again because they were taken in another
-  std::size_t elsewhere = 0;       ///< samples that count all the same, since the machine did not come back in time
+  std::vector<Placement> found{};  ///< first the one that counts
+  std::size_t retaken = 0;         ///< samples taken again because they were taken in another placement
+  std::size_t elsewhere = 0;       ///< samples of another placement that count, as the machine did not return in time
 };
 
 /// The two cores that a run's sender and receiver are kept on. Empty: there are no two, and `not_probed` says why.

@@ -61,7 +61,7 @@ TEST(ProcessGroup, LeavesNothingBehindThatAMemberStarted) {
     return 0;
   });
   EXPECT_EQ(group.wait(kLong), "");
-  // Its new parent reaps it: the watchdog of this test ends a wait in vain.
+  // The new parent reaps the grandchild. If it is never killed, the watchdog ends the test.
   while (::kill(*grandchild, 0) == 0) {
     std::ifstream status("/proc/" + std::to_string(*grandchild) + "/stat");
     std::string pid, name, state;

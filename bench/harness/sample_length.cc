@@ -20,8 +20,8 @@ std::uint64_t most(const Sample& sample, const Options& options) {
   return options.bytes / sample.size / sample.senders;
 }
 
-/// Seconds of one message. A few round trips during which a process was not running say nothing of the others, and
-/// would make samples too short for the tail that is asked about.
+/// Returns the seconds per message. For latency, the slowest 1 % of the round trips are left out: in these, a process
+/// may not have run. They would make samples too short for the tail.
 double seconds_of_one(const Sample& sample, const Outcome& warm_up) {
   const double mean = warm_up.seconds / static_cast<double>(sample.messages);
   const std::vector<double>& sorted = warm_up.latencies_ns;

@@ -275,7 +275,7 @@ std::string tables(std::span<const Row> rows, const Options& options) {
       measured += table(rows_of(rows, what), what);
     }
     if (std::string_view(seed->question) == "file") measured += crossings(rows);
-    text += measured.empty() ? "  nothing of it could be measured here\n" : measured;
+    text += measured.empty() ? "  none of it could be measured here\n" : measured;
   }
   return text;
 }

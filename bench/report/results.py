@@ -144,7 +144,7 @@ class Results:
         return systems
 
     def _find_in_place(self) -> set[str]:
-        """Systems whose payload never moves: the run says so, or they have hand-overs but no GB/s of them."""
+        """Systems whose payload never moves: marked `in_place` in the run, or with hand-overs but no GB/s of them."""
         found = {system for run in self.runs for system, facts in self._facts(run).items() if facts.get("in_place")}
         handover = [row for row in self.rows if row.bench in ("stream", "many") and row.mode == "handover"]
         counted = {row.system for row in handover if row.metric == "msgs/s"}

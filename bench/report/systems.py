@@ -151,7 +151,7 @@ def is_peer(system: str) -> bool:
 
 
 def short(system: str) -> str:
-    """The name without "limit:", for where a heading or a dash already says so."""
+    """The name without "limit:", where a heading or a dash already marks limits."""
     return system.removeprefix(LIMIT_PREFIX)
 
 

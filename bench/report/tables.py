@@ -94,7 +94,7 @@ METRIC_TITLES = {
     "fill_sent_per_byte": "Bytes sent per byte of a file, live fill",
     "merge_sent_per_byte": "Bytes sent per byte of a file, with merge",
     "share_of_fewest": "Share of the bandwidth with the fewest processes started",
-    "ns_receive": "Each message of a stream, with so many senders connected of which one sends",
+    "ns_receive": "Each message of a stream; all senders are connected, one of them sends",
     "ns_mean": "Mean time",
     "shared_bytes": "Shared memory",
     "memory_bytes_per_rank": "Memory of a rank since MPI_Init",

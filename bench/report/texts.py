@@ -33,8 +33,8 @@ BENCHES = {
     "idle": (
         "One busy connection among idle ones",
         (
-            "One receiver has so many connections; all messages come over one of them. A receiver that has to look at "
-            "all of them gets slower with their number; one that is told does not."
+            "One receiver has the given number of connections; all messages come over one of them. A receiver that "
+            "looks at all of them gets slower with their number; one that is notified does not."
         ),
     ),
     "connect": ("Connecting", "What it takes to connect, and what a connection costs while it stays."),

@@ -43,7 +43,7 @@ std::string node() {
   try {
     return std::to_string(own_node());
   } catch (const Error&) {
-    return config::text(config::Key::node);  // not a number; the line is written all the same
+    return config::text(config::Key::node);  // not a number, but the line must still be written
   }
 }
 

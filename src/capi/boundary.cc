@@ -14,7 +14,7 @@
 namespace wherry::capi {
 namespace {
 
-/// Of fixed size: to tell that memory is short must not need any.
+/// A text of fixed size, so that reporting ENOMEM needs no memory.
 template <std::size_t Size>
 class Text {
  public:

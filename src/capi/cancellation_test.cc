@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pthread_cancel of a thread that is in a call of wherry.h, or about to be: it takes effect after the call.
+// pthread_cancel of a thread during or before a call of wherry.h takes effect only after the call.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-constexpr int64_t kTimeout = 3'600'000'000'000;  // an hour: the watchdog is sooner
+constexpr int64_t kTimeout = 3'600'000'000'000;  // an hour: the watchdog ends the test earlier
 
 struct Call {
   std::function<void()> body;
@@ -27,7 +27,7 @@ void* run(void* argument) {
   return nullptr;
 }
 
-/// Runs `body` in a thread with a cancellation pending already: at the first cancellation point it would end.
+/// Runs `body` in a thread with a pending cancellation: the first enabled cancellation point would end the thread.
 void expect_to_return(const char* name, const std::function<void()>& body) {
   Call call{.body = [&] {
     pthread_cancel(pthread_self());
@@ -182,7 +182,7 @@ TEST_F(Cancellation, WaitsForCallsOfPublishersAndSubscribers) {
   expect_to_return("close a publisher", [&] { wherry_publisher_close(publisher); });
 }
 
-/// From another thread, whatever the call is doing: blocked, or not begun.
+/// Cancels from another thread, whether the call is blocked or has not begun.
 TEST_F(Cancellation, OfABlockedReceiverWaitsForWherryCancel) {
   meet();
   int64_t received = 0;

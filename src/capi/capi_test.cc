@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry.h as a program uses it. What streams promise is tested in tests/conformance; here: that C sees it.
+// The streams of wherry.h as a C program uses them. tests/conformance tests the guarantees of streams themselves.
 #include <gtest/gtest.h>
 #include <poll.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 using wherry::ScopedEnvironment;
 
-constexpr int64_t kTimeout = 3'600'000'000'000;  // an hour: the watchdog is sooner
+constexpr int64_t kTimeout = 3'600'000'000'000;  // an hour: the watchdog ends the test earlier
 
 bool readable(int fd, int timeout_ms) {
   pollfd polled{fd, POLLIN, 0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files in wherry.h. What they promise is tested in src/file; here: that C sees it.
+// The files of wherry.h as a C program uses them. src/file tests the guarantees of files themselves.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -99,7 +99,7 @@ TEST_F(CFiles, WhatMakesNoSenseIsAnErrorInWords) {
   in_client([&] {
     wherry_file file = WHERRY_NONE;
     EXPECT_EQ(wherry_file_open(nullptr, O_RDONLY, 0, nullptr, &file), -EINVAL);
-    EXPECT_THAT(wherry_last_error(), HasSubstr("the place for the result, is NULL"));
+    EXPECT_THAT(wherry_last_error(), HasSubstr("the pointer for the result is NULL"));
     const wherry_file_options unknown{.path = 17, .timeout_ms = 0, .reserved = {}};
     EXPECT_EQ(wherry_file_open(path_.c_str(), O_RDONLY, 0, &unknown, &file), -EINVAL);
     EXPECT_THAT(wherry_last_error(), HasSubstr("unknown values, or reserved fields that are not zero"));

@@ -26,7 +26,7 @@ using wherry::capi::no_handle;
 using wherry::capi::set_up;
 using wherry::capi::timeout_of;
 
-/// A none handle is one that is closed: every call on it fails with EBADF by itself.
+/// Returns a closed stream for a zero handle, so that every call on it fails with EBADF.
 FramedStream& of(wherry_framed handle) {
   static FramedStream none;
   return handle.impl == nullptr ? none : *static_cast<FramedStream*>(handle.impl);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A loan and a message of C: the members of the C++ objects in a struct of the caller's, so that moving data allocates
-// nothing. The C++ object exists for the time of one call.
+// Converts loans and messages between C and C++. A struct of the C caller holds the members of the C++ object, which
+// exists only during a call. So moving data allocates nothing.
 #pragma once
 
 #include <wherry/wherry.h>
@@ -8,7 +8,7 @@
 
 namespace wherry::capi {
 
-/// Moves what is held out of the C struct, and back into it.
+/// Moves a loan or message out of the C struct, and back into it.
 struct Held {
   static Loan take(wherry_loan& from) noexcept {
     Loan loan;
@@ -18,7 +18,7 @@ struct Held {
     from = {};
     return loan;
   }
-  /// WHERRY_NONE if nothing is held.
+  /// Leaves the struct as WHERRY_NONE if the loan holds nothing.
   static void put(Loan&& loan, wherry_loan& into) noexcept {
     const bool held = loan.held();
     into = {.bytes = loan.bytes_.data(),
@@ -40,11 +40,11 @@ struct Held {
             .ticket = message.ticket_,
             .process = message.process_};
   }
-  /// The publisher of a held message.
+  /// Returns the publisher of a held message.
   static const Peer& publisher(const wherry_message& of) noexcept {
     Message held = view(of);
     const Peer& peer = held.publisher();
-    held.connection_ = nullptr;  // it stays the caller's
+    held.connection_ = nullptr;  // the caller keeps the message
     return peer;
   }
 

@@ -69,7 +69,7 @@ std::int64_t moved(wherry_mailbox handle, Call&& call) {
   return message_value(call(*of(handle)));
 }
 
-/// The bytes of all pieces. Empty: a wrong list, or more bytes than there can be.
+/// Returns the bytes of all pieces. Empty: the list is invalid, or has more than INT64_MAX bytes.
 std::optional<std::uint64_t> size_of(const iovec* pieces, int count) {
   if (!good(pieces, count)) return std::nullopt;
   std::uint64_t sum = 0;
@@ -80,7 +80,7 @@ std::optional<std::uint64_t> size_of(const iovec* pieces, int count) {
   return sum;
 }
 
-/// Calls `call` with a C++ message of the same state, and takes over how much of it has left.
+/// Calls `call` with a C++ message of the same state, and copies the number of taken bytes back.
 template <class Call>
 std::int64_t moved(wherry_mailbox handle, wherry_outgoing* message, Call&& call) {
   if (handle.impl == nullptr) return -EBADF;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry.h's mailboxes as a program uses them. What they promise is tested in tests/conformance; here: that C sees it.
+// The mailboxes of wherry.h as a C program uses them. tests/conformance tests the guarantees of mailboxes themselves.
 #include <gtest/gtest.h>
 
 #include <cerrno>
@@ -9,7 +9,7 @@
 
 namespace {
 
-constexpr int64_t kTimeout = 3'600'000'000'000;  // an hour: the watchdog is sooner
+constexpr int64_t kTimeout = 3'600'000'000'000;  // an hour: the watchdog ends the test earlier
 
 class MailboxCApi : public ::testing::Test {
  public:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry/message.h: what publishers and subscribers have alike, by templates, and the calls of both.
+// wherry/message.h: publishers and subscribers. Templates implement the calls that both have.
 #include <cerrno>
 #include <utility>
 
@@ -74,7 +74,7 @@ int start_connect(Handle handle, const char* address, int64_t timeout_ns) {
   });
 }
 
-/// There are fewer peers than descriptors: their number is an int.
+/// The number of peers fits into an int: there are fewer peers than descriptors.
 template <class Handle>
 int64_t admit(Handle handle, size_t wanted, int64_t timeout_ns) {
   return with(handle, [&](auto& on) { return static_cast<int>(on.admit(wanted, timeout_of(timeout_ns))); });

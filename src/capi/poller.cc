@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wherry/poller.h: one receiver of many streams.
+// wherry/poller.h: finds the streams that have something to receive.
 #include <cerrno>
 #include <span>
 

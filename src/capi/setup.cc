@@ -21,7 +21,8 @@ using wherry::capi::timeout_of;
 wherry::Listener* of(wherry_listener handle) { return static_cast<wherry::Listener*>(handle.impl); }
 wherry::Connecting* of(wherry_connecting handle) { return static_cast<wherry::Connecting*>(handle.impl); }
 
-/// Unknown flags are refused: a program that asks for what this library does not have must hear of it.
+/// Whether the options are valid. Unknown flags are invalid, so that a program learns that this library lacks a
+/// feature.
 bool good(const wherry_options* options) {
   return options == nullptr || ((options->flags & ~WHERRY_WINDOWS) == 0 && options->reserved == 0);
 }

@@ -21,13 +21,13 @@ using wherry::capi::set_up;
 using wherry::capi::timeout_of;
 using wherry::capi::value_of;
 
-/// A none handle is a stream that is closed: every call on it fails with EBADF by itself.
+/// Returns a closed stream for a zero handle, so that every call on it fails with EBADF.
 wherry::Stream& of(wherry_stream handle) {
   static wherry::Stream none;
   return handle.impl == nullptr ? none : *static_cast<wherry::Stream*>(handle.impl);
 }
 
-/// What a call that shows memory found; the reason if there is none because the stream is closed.
+/// Stores the memory that a call found, and returns its size, or -EBADF if the stream is closed.
 template <class Byte>
 int64_t show(wherry::Stream& stream, const wherry::BasicRegions<Byte>& found, iovec regions[2]) {
   if (!stream.is_open()) return -EBADF;

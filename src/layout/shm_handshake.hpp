@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// The messages of the shm fabric's handshake, each one packet on a rendezvous socket: the connector's request and the
-// listener's answer. With both travel descriptors, in this order: the memory (a sealed memfd); the memory that its
-// sender shows for reading (a sealed memfd), if shared_bytes is not 0; and the arena of what it exposes (a sealed
-// memfd), if arena_bytes is not 0. Before it the connector has made a second connection, the companion, and said there
-// by which number the request is going to name it.
+// The messages of the shm fabric's handshake: the connector's request and the listener's answer. Each is one packet on
+// a rendezvous socket, and carries descriptors of sealed memfds in this order:
+//  1. the memory with the bell page and the segment;
+//  2. the pool that its sender shows for reading, if shared_bytes is not 0;
+//  3. the sender's arena, if arena_bytes is not 0.
+// Before the request, the connector makes a second connection, the companion, and sends a random number there. The
+// request then names the companion by this number.
 //
 //   connector                                          listener
 //     | == ShmCompanion ===============================>  |   on the companion
 //     | -- ShmHello + memfd, (memfd, memfd) ----------->  |   when it connects
 //     | <-- ShmHello + memfd, (memfd, memfd) -----------  |   when the program accepts
-//     |       then both carry rings, packets of one byte: |   the first those of the data bells, the companion those
-//     |       of the space bells. Their end is a death.   |
+//     |   then both sockets carry rings, packets of one  |
+//     |   byte: the first socket of the data bells, the   |
+//     |   companion of the space bells. The end of a      |
+//     |   socket is the death of the peer.                |
 #pragma once
 
 #include <cstddef>
@@ -23,12 +27,12 @@ inline constexpr std::uint32_t kShmMagic = 0x4d485357;  // "WSHM" in memory, lit
 inline constexpr std::uint32_t kShmVersion = 6;
 inline constexpr std::size_t kShmMostDescriptors = 3;
 
-/// The sender of the hello takes part in interrupts (arch/barrier.hpp). If both sides do, either may publish unfenced,
-/// and says so in layout/bell_page.hpp:Publisher.
+/// The sender of the hello takes part in interrupts (arch/barrier.hpp). If both sides do, either may publish without a
+/// fence, and announces that in layout/bell_page.hpp:Publisher::unfenced.
 inline constexpr std::uint32_t kShmInterrupts = 1;
-/// The sender of the hello has no bells, and is not to be rung: it is woken by other means, or never sleeps.
+/// The sender of the hello has no bells. The peer must not ring it: it is woken by other means, or never sleeps.
 inline constexpr std::uint32_t kShmNoBells = 2;
-/// The segment in the memory that travels with the hello is compact: see layout/bell_page.hpp:segment_place.
+/// The segment in the memory sent with the hello is compact: see layout/bell_page.hpp:segment_place.
 inline constexpr std::uint32_t kShmCompact = 4;
 
 struct ShmHello {
@@ -36,12 +40,12 @@ struct ShmHello {
   std::uint32_t version;        // kShmVersion
   std::uint16_t node;           // of the sender
   std::uint16_t port;           // of the sender; 0: none bound
-  std::uint32_t features;       // kShmInterrupts, kShmNoBells, kShmCompact; bits that are not known here mean nothing
-  std::uint64_t segment_bytes;  // the memfd is the bells, then this many bytes
+  std::uint32_t features;       // kShmInterrupts, kShmNoBells, kShmCompact; unknown bits are ignored
+  std::uint64_t segment_bytes;  // the memfd is the bell page, then this many bytes
   std::uint8_t greeting[64];    // for the layer above
-  std::uint64_t shared_bytes;   // of the memory shown, 0: there is none
-  std::uint64_t arena_bytes;    // of the arena, 0: the sender exposes nothing
-  std::uint64_t companion;      // of a connector: the number of its companion, 0: it has none. Of a listener: 0
+  std::uint64_t shared_bytes;   // of the pool shown for reading; 0: none
+  std::uint64_t arena_bytes;    // of the arena; 0: the sender has none
+  std::uint64_t companion;      // of a connector: the number of its companion; 0: none. Of a listener: 0
 };
 
 struct ShmCompanion {

@@ -8,9 +8,9 @@
 //   +--------+---------------------+---------------------+-- ... --+----------------------+
 //              within a record: 0 owner, 64 sending, 128 receiving, 192 state
 //
-// A record is free when `generation` is even, in use when odd; a reader reads `generation` before and after the rest
-// and drops what it read if it changed. Pages of records never used cost no memory, nor do those of the classes of
-// transfers where the process has chosen no path for a file.
+// Seqlock: a record is in use if its `generation` is odd, and free if it is even. A reader reads `generation` before
+// and after the rest, and discards the values if it changed. Pages of unused records take no memory. Nor do the pages
+// of the transfer classes in a process that has chosen no path for a file.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ namespace wherry::layout {
 inline constexpr char kStatisticsMemfdName[] = "wherry.statistics";
 inline constexpr std::uint32_t kStatisticsVersion = 2;
 inline constexpr std::uint32_t kStatisticsRecords =
-    1023;  ///< endpoints shown per process; further ones work but are not shown
+    1023;  ///< most endpoints shown per process; further ones work but are not shown
 inline constexpr std::uint16_t kNoPort = 0;
 
 /// What a record describes.
@@ -65,7 +65,7 @@ struct alignas(256) StatisticsRecord {
   Counter send_sleeps;
   Counter send_fill;         ///< bytes in flight in the peer's ring, as last seen by the sender
   Counter data_wakes;        ///< times the peer was woken because of new bytes
-  Counter bytes_sent_split;  ///< of bytes_sent: those that both sides copied at once, past the ring
+  Counter bytes_sent_split;  ///< part of bytes_sent: bytes of split transfers, past the ring
   std::uint64_t reserved1[2];
   // Line 2: W: the receiving thread (a listener counts accepted streams in `receives`).
   alignas(64) Counter bytes_received;
@@ -73,7 +73,7 @@ struct alignas(256) StatisticsRecord {
   Counter receive_sleeps;
   Counter receive_fill;          ///< bytes waiting in the own ring, as last seen by the receiver
   Counter space_wakes;           ///< times the peer was woken because of new space
-  Counter bytes_received_split;  ///< of bytes_received: as bytes_sent_split
+  Counter bytes_received_split;  ///< part of bytes_received: bytes of split transfers, past the ring
   std::uint64_t reserved2[2];
   // Line 3: state. W: owner, any thread.
   alignas(64) Counter asleep_sending;  ///< 1 while the sending thread sleeps

@@ -9,7 +9,7 @@
 //   +----------+-------------------+-------------------+----------------------+-- ... ---+----- ... -------+
 //     W: owner   W: peer's sender    W: peer's receiver  W: owner, both, peer              W: peer's sender
 //
-// and what the two sides tell each other while connecting.
+// Also the greeting that the two sides exchange while connecting.
 #pragma once
 
 #include <cstddef>
@@ -24,12 +24,12 @@ inline constexpr std::uint32_t kStreamVersion = 4;
 inline constexpr std::uint32_t kStreamMagic = 0x59524557;  // "WERY" in memory, little-endian
 inline constexpr std::size_t kStreamPageBytes = 4096;
 
-/// A large transfer into the owner's buffer that bypasses the ring: both sides copy parts of it at once, straight
-/// between the buffers of two blocked calls (stream/split_copy.hpp tells how they agree).
+/// The words of split transfers: large transfers into the owner's buffer that bypass the ring. Both sides copy parts at
+/// the same time, directly between the buffers of two blocked calls. stream/split_copy.hpp has the protocol.
 struct SplitWords {
-  // The invitation. W: owner's receiver, before it opens a deal: "the byte at `position` of the ring's count, and the
-  // `bytes` from there on, belong at `address`". Before it accepts an offer: "of that, the first `bytes`; at
-  // `address`".
+  // The invitation. W: owner's receiver, before it opens a deal: it wants the `bytes` from `position` of the ring's
+  // count on at `address`. Before it accepts an offer: it takes the first `bytes` of the offer, and wants them at
+  // `address`.
   Word invited_position;
   Word invited_address;  // in the owner's process
   Word invited_bytes;
@@ -37,11 +37,11 @@ struct SplitWords {
   std::uint64_t reserved0[4];
 
   alignas(64) Word deal;  // W: both, compare-exchange (SPLIT-DEAL): 4 * number + SplitDeal
-  Word pieces_taken;      // W: both, fetch-add, while accepted: pieces taken on so far, of all deals
+  Word pieces_taken;      // W: both, fetch-add, while accepted: pieces taken so far, of all deals
   std::uint64_t reserved1[6];
 
-  // The offer. W: peer's sender, before it offers, or accepts an invitation: "at `position`, when the ring before it is
-  // empty, stand the `bytes` that lie at `address`".
+  // The offer. W: peer's sender, before it offers, or accepts an invitation: the stream continues at `position`, after
+  // all earlier bytes of the ring, with the `bytes` that lie at `address`.
   alignas(64) Word offered_position;
   Word offered_address;  // in the peer's process
   Word offered_bytes;
@@ -55,12 +55,12 @@ static_assert(offsetof(SplitWords, deal) == 64 && offsetof(SplitWords, pieces_ta
 static_assert(offsetof(SplitWords, offered_position) == 128 && offsetof(SplitWords, offered_address) == 136);
 static_assert(offsetof(SplitWords, offered_bytes) == 144 && offsetof(SplitWords, sender_finished) == 152);
 
-/// Open: an invitation stands. Offered: an offer stands. The next deal begins where one is closed, or accepted and
-/// finished by both; its number is one more.
+/// Open: there is an invitation. Offered: there is an offer. The next deal begins after one is closed, or is accepted
+/// and finished by both sides. Its number is one more.
 enum class SplitDeal : std::uint64_t { closed = 0, open = 1, accepted = 2, offered = 3 };
 
-/// Part: this side copied the pieces it took. Refused: not all of them, and the transfer is void. All, of the receiver
-/// only: it took every piece, and the bytes are received whatever the sender says.
+/// Part: this side copied all pieces that it took. Refused: it did not copy all of them, so the transfer is void. All
+/// (receiver only): it copied every piece of the transfer, so the bytes are received whatever the sender's ending is.
 enum class SplitEnding : std::uint64_t { part = 0, refused = 1, all = 2 };
 
 struct StreamPage {
@@ -76,7 +76,7 @@ struct StreamPage {
 
   // Outgoing: bytes that this side sends to the peer.
   alignas(64) Word head;  // W: peer's receiver, release (RING-HEAD): bytes ever read from the peer's ring
-  Word closed;            // W: peer's receiver, release (CLOSED): not 0 when the peer will receive no more
+  Word closed;            // W: peer's receiver, release (CLOSED): not 0: the peer will receive no more
   std::uint64_t reserved3[6];
 
   SplitWords split;
@@ -89,17 +89,17 @@ static_assert(offsetof(StreamPage, version) == 0 && offsetof(StreamPage, capacit
 static_assert(offsetof(StreamPage, tail) == 64 && offsetof(StreamPage, finished) == 72, "the peer's sender's line");
 static_assert(offsetof(StreamPage, head) == 128 && offsetof(StreamPage, closed) == 136, "the peer's receiver's line");
 
-/// Behind its ring the sender of the greeting has a page for windows (layout/window_page.hpp).
+/// The sender of the greeting has a page for windows behind its ring (layout/window_page.hpp).
 inline constexpr std::uint64_t kStreamWindows = 1;
 
-/// What each side of a stream tells the other in the fabric's handshake. 64 bytes.
+/// The greeting of each side of a stream in the fabric's handshake. 64 bytes.
 struct StreamGreeting {
   std::uint32_t magic;     // kStreamMagic
   std::uint32_t version;   // kStreamVersion
   std::uint64_t capacity;  // of the sender's own ring: a power of two
-  std::uint64_t features;  // kStreamWindows or 0; bits that are not known here mean nothing
-  std::uint64_t most;      // of the peer's ring the sender of this uses the first so many bytes: a power of two. If the
-                           // ring is smaller, all of it
+  std::uint64_t features;  // kStreamWindows or 0; unknown bits are ignored
+  std::uint64_t most;      // most bytes of the peer's ring that the sender of the greeting uses, from the ring's start:
+                           // a power of two. It uses all of a smaller ring
   std::uint64_t reserved[4];  // zero
 };
 static_assert(sizeof(StreamGreeting) == 64 && offsetof(StreamGreeting, magic) == 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Transfers of a mount's files on the path `auto`, by class: what they took by the mount, and past it. Part of the
+// Cost of transfers of a mount's files on the path `auto`, by class: through the mount, and past it. Part of the
 // statistics page.
 #pragma once
 
@@ -13,34 +13,34 @@ namespace wherry::layout {
 using Counter = std::atomic<std::uint64_t>;
 static_assert(Counter::is_always_lock_free && sizeof(Counter) == 8);
 
-/// One way of the transfers of a class.
+/// The transfers of one class that went one way.
 struct TransferWay {
   Counter calls;
   Counter bytes;
-  Counter estimate_ns;  ///< for the least bytes of the class; 0: not measured
-  Counter explored;     ///< of the calls: those that tried the slower way
+  Counter estimate_ns;  ///< estimated time for the smallest transfer of the class; 0: not measured
+  Counter explored;     ///< part of `calls`: calls that went this way to measure it, although it is the slower one
 };
 static_assert(sizeof(TransferWay) == 32 && offsetof(TransferWay, bytes) == 8);
 static_assert(offsetof(TransferWay, estimate_ns) == 16 && offsetof(TransferWay, explored) == 24);
 
 struct alignas(64) TransferClass {
-  TransferWay host;    // W: owner, any thread; to the host's server
-  TransferWay kernel;  // W: owner, any thread; by the mount
+  TransferWay host;    // W: owner, any thread; directly to the host's server
+  TransferWay kernel;  // W: owner, any thread; by the kernel, through the mount
 };
 static_assert(std::is_standard_layout_v<TransferClass>);
 static_assert(sizeof(TransferClass) == 64 && offsetof(TransferClass, kernel) == 32);
 
 enum class TransferKind : std::uint8_t {
-  hit,   ///< a read whose pages are in the memory of the program's kernel
-  miss,  ///< a read that lacks some
+  hit,   ///< a read whose pages are all in the page cache of the program's kernel
+  miss,  ///< a read with at least one page that is not
   write,
 };
 
-/// What the transfers of a class have in common.
+/// The properties that decide the class of a transfer.
 struct TransferTraits {
   TransferKind kind = TransferKind::miss;
-  std::uint64_t bytes = 0;  ///< of a class: the least; it ends below twice that, but for the largest
-  bool in_order = false;    ///< they begin where the last one of the file ended: the kernel may have read ahead
+  std::uint64_t bytes = 0;  ///< of a class: its smallest size; all but the largest class end below twice that
+  bool in_order = false;    ///< it begins where the file's last transfer ended: the kernel may have read ahead
   bool crowded = false;     ///< other threads wanted the cores
 };
 static_assert(sizeof(TransferTraits) == 24, "no part of the page");
@@ -49,12 +49,12 @@ inline constexpr std::size_t kTransferSizes = 9;
 inline constexpr std::size_t kTransferClasses = 3 * 2 * 2 * kTransferSizes;
 inline constexpr std::uint64_t kLeastTransferBytes = std::uint64_t{64} << 10;
 
-/// The place of a class among the kTransferClasses; `size` is below kTransferSizes.
+/// Returns the index of a class among the kTransferClasses. `size` is below kTransferSizes.
 constexpr std::size_t transfer_class(TransferKind kind, bool in_order, bool crowded, std::size_t size) {
   return (static_cast<std::size_t>(kind) * 4 + (in_order ? 2 : 0) + (crowded ? 1 : 0)) * kTransferSizes + size;
 }
 
-/// What stands at a place.
+/// Returns the properties of the class at that index.
 constexpr TransferTraits transfer_traits(std::size_t place) {
   const std::size_t rest = place / kTransferSizes;
   return {.kind = static_cast<TransferKind>(rest / 4),

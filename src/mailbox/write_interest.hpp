@@ -49,7 +49,7 @@ class WriteInterest {
 
   std::vector<Pair*> waiting_;
   std::vector<Mailbox::Peer> writable_;
-  std::size_t reported_ = 0;  ///< the first so many of `writable_` are reported
+  std::size_t reported_ = 0;  ///< number of reported pairs, at the start of `writable_`
   Pair* blocked_ = nullptr;
 };
 

@@ -21,7 +21,7 @@
 namespace wherry::memory {
 namespace {
 
-/// As linux/fs.h has it since 6.11; older headers do not.
+/// procmap_query of linux/fs.h. Headers before 6.11 lack it.
 struct Query {
   std::uint64_t size;
   std::uint64_t query_flags;
@@ -43,7 +43,7 @@ static_assert(sizeof(Query) == 104);
 constexpr unsigned long kQuery = _IOWR('f', 17, Query);
 constexpr std::uint64_t kReadable = 1, kWritable = 2, kExecutable = 4, kShared = 8;
 
-/// False, and errno: ENOENT if nothing is there.
+/// Asks for the mapping at `address`. False, and errno: ENOENT if there is none.
 bool ask(int maps, std::uintptr_t address, Query& query) {
   query = {};
   query.size = sizeof query;
@@ -82,7 +82,7 @@ std::optional<MappedRange> range_of(const char* line) {
 
 UniqueFd open_maps() { return UniqueFd(::open("/proc/self/maps", O_RDONLY | O_CLOEXEC)); }
 
-/// All that is in a file. None: it cannot be read.
+/// Returns the content of a file. Empty: it cannot be read.
 std::optional<std::string> read_all(int file) {
   constexpr std::size_t kStep = std::size_t{16} << 10;
   std::string text;
@@ -117,9 +117,9 @@ const AddressMap& AddressMap::own() {
   static std::atomic<const Known*> known{nullptr};
   const Known* current = known.load(std::memory_order_acquire);  // ADDRESS-MAP
   if (current != nullptr && current->generation == fork_generation()) return current->map;
-  // A child's is another than its parent's, which is left to itself: another thread may be using it.
+  // A forked child makes its own. The parent's is never destroyed: another thread may be using it.
   const auto* fresh = new Known{.generation = fork_generation(), .map = {}};
-  // ADDRESS-MAP: the map made here, or that of the thread that was first.
+  // ADDRESS-MAP: publishes this map, unless another thread was first.
   if (known.compare_exchange_strong(current, fresh, std::memory_order_acq_rel)) return fresh->map;
   delete fresh;
   return current->map;

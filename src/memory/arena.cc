@@ -26,8 +26,8 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-/// The places of memory that does not lie together do not lie together either: were the caller to enlarge a mapping of
-/// the arena in place (realloc does), the new part is a place without a user.
+/// Least gap between the places of memory that is not adjacent. If the caller enlarges a mapping of the arena in place,
+/// as realloc does, the new part is then a place without a user.
 constexpr std::uint64_t kLeastGap = std::uint64_t{1} << 30;
 constexpr std::uint64_t kGapFactor = 16;
 
@@ -37,25 +37,25 @@ std::uint64_t round_up(std::uint64_t bytes, std::uint64_t unit) { return (bytes 
 
 std::shared_ptr<ArenaView> make_arena() {
   UniqueFd memfd(::memfd_create("wherry.arena", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  if (!memfd.valid()) fail(errno, "make memory to expose", advice_on(errno, "memfd_create"));
+  if (!memfd.valid()) fail(errno, "create exposed memory", advice_on(errno, "memfd_create"));
   rlimit file_size{};
   ::getrlimit(RLIMIT_FSIZE, &file_size);
   const std::uint64_t bytes = std::min<std::uint64_t>(kMostBytes, file_size.rlim_cur) / kArenaChunk * kArenaChunk;
   if (bytes == 0 || ::ftruncate(memfd.get(), static_cast<off_t>(bytes)) != 0) {
-    fail(ENOMEM, "make memory to expose", "raise the limit of file sizes (ulimit -f)");
+    fail(ENOMEM, "create exposed memory", "raise the limit of file sizes (ulimit -f)");
   }
   if (::fcntl(memfd.get(), F_ADD_SEALS, kSeals) != 0) {
     fail(errno, "seal shared memory", "the kernel must support memfd seals");
   }
   int error = 0;
   auto view = view_arena(std::move(memfd), bytes, error);
-  if (view == nullptr) fail(error, "make memory to expose", "memfds must be on tmpfs");
+  if (view == nullptr) fail(error, "create exposed memory", "memfds must be on tmpfs");
   return view;
 }
 
 }  // namespace
 
-/// A part of memory that is to be exposed, within one mapping.
+/// A part of the memory to expose, within one mapping.
 struct Arena::Part {
   std::uintptr_t start;
   std::size_t bytes;
@@ -63,8 +63,8 @@ struct Arena::Part {
   KeyKind kind;
   std::uint64_t place;
   bool in_arena;
-  MappedRange mapping;      ///< that it lies in
-  ArenaView::Range view{};  ///< of what was moved, until the whole has a view
+  MappedRange mapping;      ///< the mapping that it lies in
+  ArenaView::Range view{};  ///< of moved memory, until the whole region has its views
 };
 
 class Arena::ArenaLocalRegion final : public LocalRegion {
@@ -75,8 +75,9 @@ class Arena::ArenaLocalRegion final : public LocalRegion {
   [[nodiscard]] std::span<const Piece> pieces() const override { return pieces_; }
   void prepare() noexcept override;
   void keep() noexcept override;
-  /// With the arena locked. Throws Error(ENOMEM).
+  /// Appends a part to the pieces. With the arena locked.
   void add(const Part& part);
+  /// Maps a view of each piece that is in the arena. Throws Error(ENOMEM).
   void make_views();
 
  private:
@@ -135,7 +136,7 @@ std::atomic<Arena*>& Arena::current() {
   return arena;
 }
 
-// Never destroyed: windows in static objects may outlive main(), and a child keeps its parent's.
+// Never destroyed: windows in static objects may outlive main(), and a forked child keeps its parent's arena.
 Arena& Arena::instance() {
   if (Arena* arena = current().load(std::memory_order_acquire); arena != nullptr) return *arena;  // ARENA
   handle_forks();
@@ -153,7 +154,7 @@ std::mutex& Arena::making() {
 
 Arena::Arena() : view_(make_arena()), generation_(fork_generation()) {
   const int error = map_.error();
-  if (error != 0) fail(error, "make memory to expose", advice_on(error, "open of /proc/self/maps"));
+  if (error != 0) fail(error, "create exposed memory", advice_on(error, "open of /proc/self/maps"));
 }
 
 bool Arena::exposes(const RemoteKey& key, std::size_t bytes) {
@@ -202,8 +203,8 @@ std::vector<Arena::Part> Arena::parts_of(std::span<std::byte> memory) const {
   return parts;
 }
 
-/// Puts the arena's pages in place of the caller's, with their content. Where the kernel does not let it (huge pages of
-/// hugetlbfs), the memory stays where it is and is named by its address.
+/// Replaces the caller's pages by pages of the arena, with their content. If the kernel refuses (huge pages of
+/// hugetlbfs), the memory stays where it is, and its key has its address.
 void Arena::move(Part& part) {
   const std::uint64_t place = find_place(part);
   PageExchange exchange{.arena = *view_,
@@ -226,7 +227,7 @@ void Arena::move(Part& part) {
     return;
   }
   punch(place + done.bytes, part.bytes - done.bytes);
-  if (done.bytes != 0) {  // stays the caller's memory
+  if (done.bytes != 0) {  // these pages stay the caller's memory: they become idle
     used_.add(place, place + done.bytes);
     used_.remove(place, place + done.bytes);
   }
@@ -241,19 +242,22 @@ void Arena::move(Part& part) {
   part.kind = KeyKind::address;
 }
 
-/// Behind the memory before it, if that was the last to be moved: then the two stay one mapping.
+/// Returns a place for the part. It follows the memory before it if that was moved last, so that both stay one mapping.
 std::uint64_t Arena::find_place(const Part& part) {
   const auto before = map_.at(part.start - 1);
   if (!before || !is_ours(*before) || before->offset_of(part.start - 1) + 1 != cursor_) {
     cursor_ = round_up(cursor_ + (cursor_ == 0 ? 0 : std::max(kLeastGap, kGapFactor * last_bytes_)), kArenaChunk);
     last_bytes_ = 0;
   }
-  if (!view_->holds(cursor_, part.bytes)) fail(ENOMEM, "expose memory", "this process has exposed too much by now");
+  if (!view_->holds(cursor_, part.bytes))
+    fail(ENOMEM, "expose memory",
+         "this process has used all places of its arena; raise the limit of file sizes (ulimit -f) and restart it");
   last_bytes_ += part.bytes;
   return std::exchange(cursor_, cursor_ + part.bytes);
 }
 
-/// Where the caller has memory of the arena, without the views of it, by place. None: the kernel does not tell.
+/// Returns the caller's mappings of the arena, without the views of it, sorted by place. Empty: the kernel does not
+/// report mappings.
 std::optional<std::vector<MappedRange>> Arena::callers_mappings(const AddressMap& map) const {
   std::vector<MappedRange> mappings;
   const auto views = view_->mapped();
@@ -261,7 +265,7 @@ std::optional<std::vector<MappedRange>> Arena::callers_mappings(const AddressMap
   if (!all) return std::nullopt;
   for (const MappedRange& range : *all) {
     if (!is_ours(range)) continue;
-    // The kernel may have joined a view and a mapping of the caller's that follow each other.
+    // The kernel may have merged a view and an adjacent mapping of the caller.
     std::uintptr_t at = range.start;
     const auto add_to = [&](std::uintptr_t end) {
       if (end <= at) return;
@@ -282,8 +286,8 @@ std::optional<std::vector<MappedRange>> Arena::callers_mappings(const AddressMap
   return mappings;
 }
 
-/// The pages of idle places that the caller has mapped nowhere any more: they would never be used again. The child of a
-/// fork leaves its parent's alone.
+/// Returns the pages of idle places that the caller no longer maps: they would never be used again. A forked child
+/// leaves its parent's arena alone.
 void Arena::give_up_unmapped() {
   if (fork_generation() != generation_) return;
   std::optional<std::vector<MappedRange>> mapped;

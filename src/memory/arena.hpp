@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that this process exposes: how memory that the caller already has becomes reachable.
+// The arena: makes memory that the caller already has reachable for peers.
 //
-// One sparse memfd per process, the arena, holds all of it. The caller's pages are copied there and mapped again from
-// there, at the same address. So a peer that has the arena's descriptor reaches all that is exposed, whenever it wants;
-// the same page in many windows is the same memory; and what a peer has mapped outlives the owner.
+// One sparse memfd per process, the arena, holds all exposed memory. The caller's pages are copied there, and mapped
+// from there at the same address. A peer that has the arena's descriptor can access all exposed memory at any time. A
+// page in several windows is the same memory. A mapping of a peer outlives the owner.
 //
-//  - Places in the arena are handed out once, in growing order: a late store to memory that is no longer exposed brings
-//    a page to life that is never read, and never meets another window.
-//  - What was exposed stays where it is when it is exposed no longer: to give the caller private pages back, they would
-//    have to be copied while its other threads may be writing. Exposing it again is free. The pages of memory that the
-//    caller has unmapped since are given back to the system, at the latest when there are kMostIdle bytes of them.
-//  - A forked child has private copies of what its parent exposed, as of any memory, and an arena of its own.
-//  - Memory that cannot be moved (shared mappings of files, read-only pages) is named by its address instead; peers
-//    reach it with a kernel copy, and cannot map it.
+//  - Each place in the arena is used only once, and places grow. So a late store to memory that is no longer exposed
+//    makes a page that is never read, and cannot change another window.
+//  - Memory stays in the arena when it is no longer exposed. To give the caller private pages back, they would have to
+//    be copied while its other threads may be writing. Exposing it again is free. Such memory is idle. When
+//    more than kMostIdle further bytes are idle, those that the caller has unmapped are returned to the system.
+//  - A forked child has private copies of the memory that its parent exposed, and an arena of its own.
+//  - Memory that cannot be moved (shared mappings of files, read-only pages) has a key with its address instead. Peers
+//    reach it by a kernel copy, and cannot map it.
 //
 // May include: base.
 #pragma once
@@ -36,18 +36,19 @@ class Arena {
  public:
   static constexpr std::size_t kMostIdle = std::size_t{32} << 20;
 
-  /// This process's, made at first use. Throws Error: EMFILE, ENOMEM.
+  /// The arena of this process, made at the first use. Throws Error: EMFILE, ENOMEM.
   static Arena& instance();
-  /// Registers what is to be done when the process forks. Handlers of fork that hold a lock under which expose() is
-  /// called must be registered after this.
+  /// Registers the arena's handlers of fork. Other handlers that take a lock under which expose() is called must be
+  /// registered after this.
   static void handle_forks();
 
-  /// `memory`: whole pages. Other threads may go on using it; what they store meanwhile is lost only where the kernel
-  /// cannot make them wait (page_exchange.hpp). Throws Error: EINVAL; EFAULT if some of it is not mapped, cannot be
-  /// read, or lies behind the end of its file; ENOMEM, EMFILE. From any thread.
+  /// Exposes `memory`, which is whole pages, for as long as the result exists. Other threads may use it meanwhile.
+  /// Their stores can be lost only if the kernel cannot make them wait (page_exchange.hpp). Throws Error: EINVAL;
+  /// EFAULT if some of it is not mapped, cannot be read, or lies behind the end of its file; ENOMEM, EMFILE. From any
+  /// thread.
   std::shared_ptr<LocalRegion> expose(std::span<std::byte> memory);
 
-  /// Whether it exposes that now, for fabrics with both sides in this process.
+  /// Whether it exposes `bytes` under this key now. For fabrics with both sides in this process.
   bool exposes(const RemoteKey& key, std::size_t bytes);
 
   [[nodiscard]] const std::shared_ptr<ArenaView>& view() const { return view_; }
@@ -59,7 +60,7 @@ class Arena {
   Arena();
 
   static std::atomic<Arena*>& current();  ///< null until the first use, and in a forked child
-  static std::mutex& making();            ///< held while one is made
+  static std::mutex& making();            ///< held while an arena is made
   static void before_fork();
   static void after_fork_in_parent();
   static void after_fork_in_child();
@@ -76,11 +77,11 @@ class Arena {
   std::shared_ptr<ArenaView> view_;
   const AddressMap map_;
   const std::uint64_t generation_;
-  std::mutex mutex_;  // guards what follows, and the caller's mappings while they are looked at and replaced
+  std::mutex mutex_;  // guards the members below, and the caller's mappings while they are examined and replaced
   RangeCounts used_;
   std::uint64_t cursor_ = 0;
-  std::uint64_t last_bytes_ = 0;  ///< of the memory last given a place of its own
-  std::uint64_t idle_left_ = 0;   ///< idle bytes that were found to be mapped still
+  std::uint64_t last_bytes_ = 0;  ///< size of the last memory that lies together in the arena
+  std::uint64_t idle_left_ = 0;   ///< idle bytes that give_up_unmapped() found to be mapped still
 };
 
 }  // namespace wherry::memory

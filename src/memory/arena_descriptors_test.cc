@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LocalRegion memory where no descriptor is to be had. Each of these tests is a process of its own.
+// Exposing memory when the process has no free descriptor. Each of these tests runs in a process of its own.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
@@ -34,7 +34,7 @@ std::span<std::byte> filled_pages(std::size_t bytes) {
 
 std::ptrdiff_t untouched(std::span<const std::byte> memory) { return std::ranges::count(memory, std::byte{7}); }
 
-/// Of exposing memory; 0: that went well.
+/// Exposes memory. Returns 0 or an errno value.
 int error_of_exposing(std::span<std::byte> memory) {
   try {
     Arena::instance().expose(memory);
@@ -76,7 +76,7 @@ TEST_F(ArenaWithoutDescriptors, WhatCannotBeKnownOfAPageIsAnErrorAndNotForgotten
   Child process([] {
     const auto memory = filled_pages(3 * kPage);
     EXPECT_EQ(error_of_exposing(memory.last(kPage)), 0);
-    // A mapping of one page now.
+    // The first page is now a mapping of its own.
     EXPECT_EQ(::madvise(memory.data(), kPage, MADV_DONTFORK), 0);
     const NoDescriptors none;
     EXPECT_EQ(error_of_exposing(memory.first(kPage)), EMFILE);
@@ -88,7 +88,7 @@ TEST_F(ArenaWithoutDescriptors, WhatCannotBeKnownOfAPageIsAnErrorAndNotForgotten
 
 TEST_F(ArenaWithoutDescriptors, MemoryThatCannotBeGuardedIsNotExposed) {
   Child process([] {
-    if (!StoreGuard().works()) return true;  // then none is
+    if (!StoreGuard().works()) return true;  // memory is exposed without a guard
     const auto memory = filled_pages(8 * kPage);
     EXPECT_EQ(error_of_exposing(memory.last(4 * kPage)), 0);
     {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the arena does when the process forks: the child has private copies of what its parent exposed.
+// The arena's handlers of fork: they give the child private copies of the memory that its parent exposed.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -23,18 +23,18 @@
 namespace wherry::memory {
 namespace {
 
-Arena* forking = nullptr;  ///< the one that is locked while this process forks; guarded by views_mutex()
-/// While it forks: a pipe that ends when the child has its copies, or is dead. -1: the parent does not wait.
+Arena* forking = nullptr;  ///< the arena that is locked while this process forks; guarded by views_mutex()
+/// During a fork: a pipe that ends when the child has its copies, or is dead. -1: the parent does not wait.
 std::array<int, 2> copies_made{-1, -1};
 
-/// Where the process had memory of the arena when it began to fork. The child cannot ask: that takes a descriptor, and
-/// memory from a heap which it may share with its parent until it has its copies. Guarded by views_mutex().
+/// The caller's mappings of the arena when the fork began. The child cannot find them itself. That takes a descriptor,
+/// and memory from a heap that it may share with its parent until it has its copies. Guarded by views_mutex().
 std::optional<std::vector<MappedRange>>& mappings_before() {
   static auto& mappings = *new std::optional<std::vector<MappedRange>>;
   return mappings;
 }
 
-/// From lowest to highest address.
+/// Returns the lowest address of the stack, and its end. {0, 0}: they are unknown.
 std::pair<std::uintptr_t, std::uintptr_t> stack_of_this_thread() {
   pthread_attr_t attributes;
   void* start = nullptr;
@@ -44,23 +44,23 @@ std::pair<std::uintptr_t, std::uintptr_t> stack_of_this_thread() {
   ::pthread_attr_destroy(&attributes);
   const auto end = reinterpret_cast<std::uintptr_t>(start) + bytes;
   if (::gettid() != ::getpid()) return {end - bytes, end};
-  // Of the first thread's, what is told is the part above the last mapping there is in it. No other memory comes as
-  // near.
+  // For the first thread, glibc reports only the part above the last mapping within the stack's limit. No other memory
+  // lies that near below the stack.
   constexpr rlim_t kMost = rlim_t{64} << 20;
   rlimit most{};
   ::getrlimit(RLIMIT_STACK, &most);
   return {end - std::min(most.rlim_cur, kMost), end};
 }
 
-/// Puts private pages with the same content in place of shared ones. Other threads that store there wait meanwhile
-/// where a guard can make them; a child has none.
+/// Replaces shared pages by private pages with the same content. Meanwhile a guard, if it can, makes stores of other
+/// threads wait. A forked child has no other threads.
 void make_private(const MappedRange& range, const StoreGuard* guard = nullptr) {
   auto* const start = std::bit_cast<std::byte*>(range.start);
   const std::size_t bytes = range.end - range.start;
   void* copy = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (copy == MAP_FAILED) return;
-  // The same pages at another address: at `start` there may be freed memory, or a stack frame that has ended, which
-  // AddressSanitizer allows no reading of.
+  // Maps the same pages at another address. At `start` there may be freed memory or an ended stack frame, and
+  // AddressSanitizer forbids reading it.
   void* const pages = ::mremap(start, 0, bytes, MREMAP_MAYMOVE);
   if (pages == MAP_FAILED) {
     ::munmap(copy, bytes);
@@ -95,14 +95,13 @@ void Arena::before_fork() {
     if (mappings_before() && arena->leave_this_stack(*mappings_before())) {
       mappings_before() = arena->callers_mappings(arena->map_);
     }
-  } catch (const std::exception&) {  // the fork goes on without it; there is no way to report it
+  } catch (const std::exception&) {  // a handler of fork cannot report it: the child then has no copies
     mappings_before().reset();
   }
 }
 
-/// The frames of the thread that forks may lie now where it had memory that it exposed once. Parent and child would run
-/// on the same pages for a moment, and ruin each other's. So such pages become private before. Returns whether some
-/// did.
+/// Makes idle pages private that now hold stack frames of the forking thread. Otherwise parent and child would run on
+/// the same pages for a moment, and destroy each other's frames. Returns whether any pages became private.
 bool Arena::leave_this_stack(const std::vector<MappedRange>& mappings) const {
   if (used_.idle_bytes() == 0) return false;
   const auto [stack_start, stack_end] = stack_of_this_thread();
@@ -140,9 +139,8 @@ void Arena::after_fork_in_parent() {
   making().unlock();
 }
 
-/// What the parent goes on writing must not change under the child, nor the other way round: so the parent's fork
-/// returns once the child has its copies. Where there is no memory for them, it does. What peers and other threads
-/// write in that moment may be in them.
+/// Makes the child's copies. The parent's fork returns only after that, since stores of one must not reach the other.
+/// Where there is no memory for a copy, they do. The copies may contain what peers and other threads store meanwhile.
 void Arena::after_fork_in_child() {
   Arena* const parents = forking;
   current() = nullptr;

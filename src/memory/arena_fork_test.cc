@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forking where registered memory was: what other threads store into the stack of the thread that forks.
+// Forks with pages of the arena in the stack or the heap: stores of other threads are not lost.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -28,7 +28,7 @@ constexpr std::size_t kPages = 32;
 [[gnu::noinline]] std::uint64_t lost_by_fork() {
   alignas(kPage) std::array<std::byte, kPages * kPage> frame{};
   std::array<std::uint64_t, kPages> counts{};
-  Arena::instance().expose(frame);  // and no longer
+  Arena::instance().expose(frame);  // exposed only for a moment: the pages stay in the arena
   std::atomic<int> phase{0};
   std::thread counting([&] {
     for (std::size_t page = 0; phase != 2; page = (page + 1) % kPages) {
@@ -51,7 +51,7 @@ constexpr std::size_t kPages = 32;
   return lost;
 }
 
-/// Before Linux 5.19 private memory only.
+/// Whether a guard holds stores into shared memory. Before Linux 5.19 it holds those into private memory only.
 bool holds_shared_memory() {
   const UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
   if (::ftruncate(file.get(), kPage) != 0) return false;
@@ -72,7 +72,7 @@ TEST(ArenaFork, OnAStackWithRegisteredPagesLosesNoStoreOfAnotherThread) {
   }
 }
 
-/// The child, which has no heap of its own yet, must not take memory from it.
+/// Until it has its copies, the child shares the heap with its parent, and must not allocate.
 TEST(ArenaFork, WithAnExposedHeapLeavesThatWhole) {
   Child process([] {
     std::array<std::unique_ptr<char[]>, 64> blocks;

@@ -19,7 +19,7 @@ int RemoteRegion::map_at(std::uint64_t /*offset*/, std::size_t /*bytes*/, int /*
 
 namespace {
 
-/// Reads or writes all of it with `call`, which is given the bytes done so far.
+/// Repeats `call(done)`, a read or write that continues after `done` bytes, until all bytes are transferred.
 template <class Call>
 bool transfer(std::size_t bytes, Call&& call) {
   for (std::size_t done = 0; done < bytes;) {
@@ -67,7 +67,7 @@ bool ArenaRegion::signal(std::uint64_t offset, std::uint64_t value) {
     reinterpret_cast<layout::Word*>(start + offset)->store(value, std::memory_order_release);  // SIGNAL
     return true;
   }
-  std::atomic_thread_fence(std::memory_order_seq_cst);  // SIGNAL: what the kernel stores next comes after the puts
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // SIGNAL: orders the kernel's store after the puts
   return put(offset, std::as_bytes(std::span(&value, 1)));
 }
 

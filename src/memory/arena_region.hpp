@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LocalRegion memory as load/store fabrics reach it. May include: base, arch, layout.
+// Exposed memory as load/store fabrics access it. May include: base, arch, layout.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace wherry::memory {
 
-/// Memory of an arena that this process maps; or, where mappings have run out, reads and writes through its descriptor.
+/// Memory of an arena. This process maps it. If no more mappings are allowed, it reads and writes by the descriptor.
 class ArenaRegion final : public RemoteRegion {
  public:
   ArenaRegion(std::shared_ptr<ArenaView> arena, std::uint64_t place, std::size_t bytes)
@@ -32,14 +32,14 @@ class ArenaRegion final : public RemoteRegion {
   const std::shared_ptr<ArenaView> arena_;
   const std::uint64_t place_;
   const std::size_t bytes_;
-  // The view, from its first use on: where map_at() has mapped the memory none is needed, and its pages would count as
-  // this process's twice.
+  // The view is made at its first use. After map_at() none is needed, and its pages would count twice in this process's
+  // memory.
   mutable std::atomic<bool> viewed_{false};
   mutable std::mutex viewing_;
   mutable ArenaView::Range range_;
 };
 
-/// Memory of this process's own by its address, which may be gone at any time.
+/// Memory of this process by its address. It may be unmapped at any time.
 class OwnRegion final : public RemoteRegion {
  public:
   explicit OwnRegion(std::uint64_t address) : address_(address) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the arena does beyond what the window suites see: places, and memory that comes back.
+// Behaviour of the arena that the window suites do not test: places, and memory that is returned to the system.
 #include "memory/arena.hpp"
 
 #include <fcntl.h>
@@ -118,7 +118,7 @@ TEST(Arena, LargeMemoryKeepsItsContentWhereverItLies) {
 }
 
 TEST(Arena, MemoryThatIsTouchedHereAndThereKeepsItsContent) {
-  constexpr std::size_t kBytes = std::size_t{5} << 20;  // small pages, huge ones and small ones
+  constexpr std::size_t kBytes = std::size_t{5} << 20;  // small pages, then huge pages, then small pages
   constexpr std::size_t kEach = 7;
   const auto memory = map_pages(kBytes).subspan(kPage);
   const auto byte_at = [](std::size_t at) {
@@ -184,7 +184,7 @@ TEST(Arena, AForeignKeyIsNoKey) {
 TEST(Arena, WithoutMappingsMemoryIsReachedByItsDescriptor) {
   const auto memory = map_pages(4 * kPage);
   const auto exposed = Arena::instance().expose(memory);
-  // A place that no view can hold: the whole address space is smaller.
+  // No view can hold that many bytes: the address space is smaller.
   const auto& arena = Arena::instance().view();
   const std::uint64_t place = place_of(*exposed);
   ArenaRegion reached(arena, place, std::size_t{1} << 61);
@@ -204,7 +204,7 @@ TEST(Arena, WhoMapsMemoryAtAPlaceOfItsOwnHasNoViewOfIt) {
   const auto memory = map_pages(4 * kPage);
   const auto exposed = Arena::instance().expose(memory);
   const auto& arena = Arena::instance().view();
-  // Where this process has no view yet, as it has of its own memory.
+  // A place of which this process has no view. It already has one of its own exposed memory.
   ArenaRegion reached(arena, place_of(*exposed) / kArenaChunk * kArenaChunk + 1000 * kArenaChunk, 4 * kPage);
   const auto views = [&arena] {
     const std::lock_guard lock(views_mutex());

@@ -85,8 +85,8 @@ int ArenaView::map_at(std::uint64_t place, std::size_t bytes, int protection, st
 
 namespace {
 
-/// They live as long as a connection or a window needs them. Guarded by views_mutex(). The list is never destroyed:
-/// static objects may be those.
+/// All views. A view lives as long as a connection or a window uses it. Guarded by views_mutex(). The map is never
+/// destroyed: static objects may hold views.
 std::map<FileIdentity, std::weak_ptr<ArenaView>>& views() {
   static auto& views = *new std::map<FileIdentity, std::weak_ptr<ArenaView>>;
   return views;

@@ -22,13 +22,13 @@ namespace {
 
 std::atomic<bool> refused{false};
 
-/// CPU time of a huge page, at most: what the faults of 512 small pages take. It takes a tenth of that, but for a
-/// virtual machine, where the host may have to find the memory first, twice as much and more.
+/// Most CPU time per huge page: the time of 512 faults of small pages. A huge page usually takes a tenth of it. In a
+/// virtual machine, whose host may first have to find the memory, it can take twice the limit and more.
 constexpr std::chrono::nanoseconds kMaxCpuTimePerHugePage{1'000'000};
-/// Its time by the clock, at most. Beyond the CPU time it waits: for the work of other CPUs, mostly for microseconds;
-/// for the host, for compaction or for a lock of the kernel's, where nothing bounds it.
+/// Most time by the clock per huge page. Besides its CPU time it waits: for other CPUs, mostly for microseconds; and
+/// for the host, compaction or a lock of the kernel, without any bound.
 constexpr std::chrono::nanoseconds kMaxTimePerHugePage{10'000'000};
-std::atomic<bool> slow{false};  ///< one took longer
+std::atomic<bool> slow{false};  ///< a huge page took longer than one of these limits
 
 std::chrono::nanoseconds read(clockid_t clock) {
   timespec now{};
@@ -38,7 +38,7 @@ std::chrono::nanoseconds read(clockid_t clock) {
 
 bool collapse(std::span<std::byte> memory) {
   for (std::size_t at = 0; at < memory.size(); at += kHugePage) {
-    // The kernel makes them of small ones only. The last byte: what is in use lies before it.
+    // The kernel collapses only present small pages. The last byte is used, since the bytes in use lie before it.
     if (!populate(memory.subspan(at + kHugePage - 1, 1), Access::write)) return false;
   }
   return ::madvise(memory.data(), memory.size(), MADV_COLLAPSE) == 0;
@@ -53,7 +53,7 @@ std::byte* map_for_huge_pages(int file, std::uint64_t place, std::size_t wanted,
     void* const got = ::mmap(where, bytes, protection, flags | fixed, file, static_cast<off_t>(place));
     return got == MAP_FAILED ? nullptr : static_cast<std::byte*>(got);
   };
-  // Mostly there is room right beside the last one.
+  // Usually the kernel already picks an aligned address, next to the last such mapping.
   std::byte* const start = map(nullptr, 0);
   const std::size_t past = reinterpret_cast<std::uintptr_t>(start) % kHugePage;
   if (past == 0) return start;
@@ -73,11 +73,11 @@ std::span<std::byte> bring_in_huge_pages(int file, std::uint64_t place, std::spa
   const std::size_t before = (kHugePage - place % kHugePage) % kHugePage;
   if (view.size() < before + kHugePage || refused.load(std::memory_order_relaxed)) return {};
   const auto huge = view.subspan(before, (view.size() - before) / kHugePage * kHugePage);
-  // The kernel makes huge pages of small ones only: of one and a hole, here.
+  // The kernel collapses only present small pages: here one small page and a hole.
   for (std::size_t at = 0; at < huge.size(); at += kHugePage) {
     if (::pwrite(file, "", 1, static_cast<off_t>(place + before + at)) != 1) return {};
   }
-  // Linux 6.1 and later. Asked for by name, they do not depend on the settings for shared memory in general.
+  // Linux 6.1 and later. MADV_COLLAPSE does not depend on the system's settings for huge pages of shared memory.
   if (::madvise(huge.data(), huge.size(), MADV_COLLAPSE) == 0) return huge;
   if (errno == EINVAL) refused.store(true, std::memory_order_relaxed);
   return {};
@@ -90,7 +90,8 @@ bool huge_pages_are_tried() {
 std::size_t collapse_into_huge_pages(std::span<std::byte> memory) {
   if (!huge_pages_are_tried()) return 0;
   std::size_t done = 0;
-  // The kernel waits for each CPU once per call, whatever that is for: so one first, then twice as many each time.
+  // Each call waits once for each CPU, for any size. So the first call takes one huge page, and each next twice as
+  // many.
   for (std::size_t pages = 1; done < memory.size(); pages *= 2) {
     const auto part = memory.subspan(done, std::min(memory.size() - done, pages * kHugePage));
     const auto start = read(CLOCK_MONOTONIC);

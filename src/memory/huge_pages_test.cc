@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What asks whether the kernel gives huge pages at all says so if not: it then checks nothing.
+// Tests that need huge pages are skipped if the kernel gives none.
 #include "memory/huge_pages.hpp"
 
 #include <gtest/gtest.h>
@@ -44,8 +44,8 @@ struct TwoMappings {
   std::span<std::byte> peers;
 };
 
-/// Why none are to be had of this kernel, or by this process any more; empty: they are. Tried without the code under
-/// test, and with as much memory.
+/// Returns why this process gets no huge pages; empty: it gets them. Tries it without the code under test, and with as
+/// much memory.
 std::string why_none() {
   if (!huge_pages_are_tried()) return "one took too long, and so none are tried any more";
   const TwoMappings other;
@@ -75,7 +75,7 @@ TEST_F(HugePages, KeepWhatIsThereAlreadyAndBothSidesSeeThem) {
   const Pattern pattern{3};
   pattern.fill(memory_.first(5 * kPage), 0);
   const std::size_t done = collapse_into_huge_pages(memory_.first(2 * kHugePage));
-  // On a busy machine the first may be the last.
+  // On a busy machine the first may take too long, so that no others are tried.
   EXPECT_TRUE(done == 2 * kHugePage || (done == kHugePage && !huge_pages_are_tried())) << done;
   EXPECT_TRUE(pattern.matches(peers_.first(5 * kPage), 0));
   pattern.fill(peers_, 11);

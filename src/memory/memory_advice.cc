@@ -20,7 +20,7 @@
 namespace wherry::memory {
 namespace {
 
-/// An advice, that which takes it back, and how /proc/PID/smaps writes it.
+/// An advice, the advice that undoes it, and its flag in /proc/PID/smaps.
 struct Kind {
   int set;
   int take_back;
@@ -33,7 +33,7 @@ struct CloseFile {
   void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-/// A mapping of one page cannot fall into parts.
+/// Looks a flag up in smaps: for a mapping of one page, which cannot be split.
 bool is_listed_with(const Kind& kind, std::uintptr_t start) {
   const std::unique_ptr<std::FILE, CloseFile> file(std::fopen("/proc/self/smaps", "re"));
   if (file == nullptr && errno != ENOENT) throw Error(errno, "expose memory", "", advice_on(errno, "open"));
@@ -63,7 +63,7 @@ bool has(const Kind& kind, const AddressMap& map, const MappedRange& mapping) {
 
 MemoryAdvice advice_of(const AddressMap& map, const MappedRange& mapping) {
   auto* const start = std::bit_cast<std::byte*>(mapping.start);
-  // All it does to private memory is to say whether that is locked.
+  // For private memory MS_INVALIDATE has no effect, but fails with EBUSY if the memory is locked.
   const bool locked = ::msync(start, mapping.end - mapping.start, MS_INVALIDATE) != 0 && errno == EBUSY;
   return {.dont_fork = has(kDontFork, map, mapping), .dont_dump = has(kDontDump, map, mapping), .locked = locked};
 }

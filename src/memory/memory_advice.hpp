@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program has told the kernel about its memory by madvise and mlock, which would be lost with the mapping. May
-// include: base.
+// The advice that a program has given the kernel for its memory by madvise and mlock. It would be lost when pages of
+// the arena replace the mapping. May include: base.
 #pragma once
 
 #include <cstddef>
@@ -16,13 +16,13 @@ struct MemoryAdvice {
   bool locked = false;     ///< mlock, mlock2, mlockall
 };
 
-/// Of memory within `mapping`, which is as it is now. The kernel tells it of single flags only in a text about all
-/// mappings, which takes milliseconds; so it is found out by what happens to the mapping when a page of it is advised
-/// the same: nothing, or it falls into parts (which are joined again). Costs 4 us where AddressMap::is_quick(). Throws
-/// Error(EMFILE, ENFILE, ENOMEM): a page that is a mapping of its own is looked up in that text.
+/// Returns the advice for memory within `mapping`, which must be current. The kernel reports the flags only in smaps, a
+/// text about all mappings that takes milliseconds. So this gives a page of the mapping the same advice: if the kernel
+/// splits the mapping, the flag was not set, and the page's advice is taken back. Costs 4 us if AddressMap::is_quick().
+/// A mapping of one page cannot be split, and is looked up in smaps. Throws Error(EMFILE, ENFILE, ENOMEM).
 MemoryAdvice advice_of(const AddressMap& map, const MappedRange& mapping);
 
-/// Tells the kernel the same of other pages. Locks those that are there, and the others when they come.
+/// Gives other memory the same advice. Locks pages that are present at once, and others when they are touched.
 void give(const MemoryAdvice& advice, std::span<std::byte> memory) noexcept;
 
 }  // namespace wherry::memory

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a program has told the kernel of its memory holds after the memory was exposed.
+// The advice for memory by madvise and mlock still holds after it was exposed.
 #include "memory/memory_advice.hpp"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ std::span<std::byte> map_pages(std::size_t count) {
   return {static_cast<std::byte*>(start), count * kPage};
 }
 
-/// Those that /proc/self/smaps gives the mapping there.
+/// Returns the flags in /proc/self/smaps of the mapping at that address.
 std::set<std::string> flags_of(const std::byte* address) {
   const auto wanted = reinterpret_cast<std::uintptr_t>(address);
   std::ifstream file("/proc/self/smaps");
@@ -39,7 +39,7 @@ std::set<std::string> flags_of(const std::byte* address) {
   return {};
 }
 
-/// Of those, the ones that a program asked for, and can see the effect of.
+/// Returns those of them that a program asks for: MADV_DONTFORK, MADV_DONTDUMP and mlock.
 std::set<std::string> asked_flags_of(const std::byte* address) {
   std::set<std::string> asked;
   const auto flags = flags_of(address);
@@ -49,7 +49,7 @@ std::set<std::string> asked_flags_of(const std::byte* address) {
   return asked;
 }
 
-// Sanitizers make mlock do nothing.
+// By a system call: sanitizers replace mlock by a function without effect.
 bool lock(std::span<std::byte> memory) { return ::syscall(SYS_mlock, memory.data(), memory.size()) == 0; }
 
 struct Asked {

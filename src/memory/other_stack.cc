@@ -20,7 +20,7 @@ struct Call {
   void* argument;
 };
 
-/// makecontext() passes ints, and no pointers.
+/// Takes the pointer in two halves, because makecontext() passes only ints.
 void begin(unsigned upper, unsigned lower) {
   const auto* call = std::bit_cast<const Call*>(std::uintptr_t{upper} << 32 | lower);
   call->function(call->argument);

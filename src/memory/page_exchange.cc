@@ -19,14 +19,14 @@ namespace {
 
 using Pages = std::bitset<TouchedPages::kMost>;
 
-/// Exchanged at once: while stores wait, and where they do not.
+/// Pages exchanged at once while stores wait, and while they do not.
 constexpr std::size_t kGuardedPages = TouchedPages::kMost;
 constexpr std::size_t kUnguardedPages = 16;
-/// Looks at a part that others are storing into all the time, before it is exchanged in spite of that.
+/// Most times that a part is copied again because of new stores, before it is exchanged anyway.
 constexpr int kMostLooks = 4;
 
-/// What runs on another stack: it stores nowhere else while pages are held. Compilers' checks of memory would see the
-/// stores of other threads, and heap that is not in use: reading here is not theirs to judge.
+/// Runs on another stack, and stores nowhere else while pages are held. Its reads of the memory are hidden from the
+/// sanitizers, which would report the stores of other threads, and freed heap memory.
 class Exchanger {
  public:
   explicit Exchanger(const PageExchange& exchange) noexcept : exchange_(exchange) {}
@@ -72,7 +72,8 @@ Exchanger::Part Exchanger::up_to(std::size_t from, std::size_t pages) const {
   return {.from = from, .to = std::min(from + pages * page_, exchange_.memory.size())};
 }
 
-/// The part in front of this thread's own words, which cannot be held; or if it begins with them, up to their end.
+/// Returns the part before this thread's own words, which cannot be held. If it begins with them: the part up to their
+/// end.
 Exchanger::Part Exchanger::before_own_words(const Part& part) const {
   const auto start = std::bit_cast<std::uintptr_t>(exchange_.memory.data());
   const auto place_of = [&](std::uintptr_t address) {
@@ -110,12 +111,12 @@ void Exchanger::next(Exchanged& done) const noexcept {
   if (held) guard_.release(memory(part));
 }
 
-/// Puts a part's place where the part is. Brings its pages in if it has any, and they are not too many.
+/// Maps a part's place of the arena over the part. Prefaults it if it has pages and the whole memory is not too large.
 int Exchanger::map(const Part& part, bool has_pages) const noexcept {
   const bool few = exchange_.memory.size() <= ArenaView::kMostAhead || exchange_.advice.locked;
   const int ahead = (has_pages || exchange_.has_huge) && few ? MAP_POPULATE : 0;
   const std::span<std::byte> where = memory(part);
-  // Not mmap(): for ThreadSanitizer that is a store by this thread to all of it.
+  // Not mmap(): ThreadSanitizer takes that for a store by this thread to all of the part.
   const long mapped =
       ::syscall(SYS_mmap, where.data(), where.size(), exchange_.protection, MAP_SHARED | MAP_FIXED | ahead,
                 exchange_.arena.descriptor(), static_cast<off_t>(exchange_.place + part.from));
@@ -124,12 +125,12 @@ int Exchanger::map(const Part& part, bool has_pages) const noexcept {
   return 0;
 }
 
-/// The pages of a part that were touched after these, and before the part was held.
+/// Returns the pages of a held part that were touched after `before` was determined.
 Pages Exchanger::touched_since(const Part& part, const Pages& before) const noexcept {
   return pages_that(part, touched_.in(memory(part), true) & ~before, [this](std::size_t at) { return !is_zero(at); });
 }
 
-/// Those of some pages of a part that a test of their place finds.
+/// Returns the pages of `pages` for which `test(offset)` is true.
 template <class Test>
 Pages Exchanger::pages_that(const Part& part, const Pages& pages, Test&& test) const noexcept {
   Pages found;
@@ -137,8 +138,8 @@ Pages Exchanger::pages_that(const Part& part, const Pages& pages, Test&& test) c
   return found;
 }
 
-/// Copies a part's wanted pages to their place. The kernel does it: it sees what cannot be read, and need not clear a
-/// page before it writes all of it.
+/// Copies a part's wanted pages to their place, by pwrite: the kernel reports unreadable memory, and need not clear
+/// pages that it overwrites.
 int Exchanger::copy(const Part& part, const Pages& wanted) const noexcept {
   if (wanted.all()) return write(part);
   for (std::size_t i = 0, at = part.from; at < part.to;) {
@@ -150,7 +151,7 @@ int Exchanger::copy(const Part& part, const Pages& wanted) const noexcept {
   return 0;
 }
 
-/// Copies once more what was stored since, until nothing was.
+/// Copies pages again that have changed since their copy, until none has, or kMostLooks times.
 int Exchanger::look_again(const Part& part) const noexcept {
   for (int looks = 0; looks < kMostLooks; ++looks) {
     const Pages changed =
@@ -163,7 +164,7 @@ int Exchanger::look_again(const Part& part) const noexcept {
 
 int Exchanger::write(const Part& part) const noexcept {
   for (std::size_t at = part.from; at < part.to;) {
-    // No function of the C library: those are points of cancellation, and looked at by ThreadSanitizer.
+    // Not pwrite() of the C library: it is a cancellation point, and ThreadSanitizer intercepts it.
     const long n = ::syscall(SYS_pwrite64, exchange_.arena.descriptor(), &exchange_.memory[at], part.to - at,
                              static_cast<off_t>(exchange_.place + at));
     if (n < 0 && errno == EINTR) continue;

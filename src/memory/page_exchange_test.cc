@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory that is exposed while others use it: nothing that they store meanwhile is lost.
+// Exposes memory while others use it: none of their stores are lost.
 #include "memory/page_exchange.hpp"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ using std::chrono::seconds;
 
 constexpr std::size_t kPage = 4096;
 
-/// Anonymous private memory, a counter at the start of each page. LocalRegion, it is not unmapped before the end of the
-/// scope.
+/// Anonymous private memory with a counter at the start of each page. It is unmapped at the end of the scope, not when
+/// it is no longer exposed.
 class CountedPages {
  public:
   explicit CountedPages(std::size_t count)
@@ -50,7 +50,7 @@ class CountedPages {
   std::span<std::byte> bytes_;
 };
 
-/// A thread that does something again and again, from before this is constructed until stop().
+/// A thread that repeats a step until stop(). The constructor returns after the first step.
 class Busy {
  public:
   template <class Step>
@@ -72,7 +72,7 @@ class Busy {
   std::thread thread_;
 };
 
-/// Exposes memory by a thread of its own, to which the kernel refuses something.
+/// Exposes memory in a new thread, to which the kernel refuses `what`.
 std::shared_ptr<LocalRegion> expose(std::span<std::byte> memory, Refused what = Refused::nothing) {
   std::shared_ptr<LocalRegion> exposed;
   std::thread([&] {
@@ -94,7 +94,7 @@ Guard guard_here(Refused what = Refused::nothing) {
   return found;
 }
 
-/// How many increments of counters by another thread are lost while their pages are exposed.
+/// Returns how many increments by another thread are lost while the counters' pages are exposed.
 std::uint64_t lost_increments(std::size_t pages, Refused what) {
   const CountedPages memory(pages);
   std::vector<std::uint64_t> counts(pages);
@@ -153,7 +153,7 @@ TEST(PageExchange, LosesNothingThatASystemCallStores) {
   }
 }
 
-/// The counter of a signal's handler, and how often that ran.
+/// The counter of the signal handler, and how often the handler ran.
 std::atomic<std::atomic<std::uint64_t>*> counter{nullptr};
 std::atomic<std::uint64_t> signals{0};
 
@@ -207,7 +207,7 @@ TEST(PageExchange, OfAThreadsOwnStackWithAllThatLiesThereGoesWell) {
       return sum == 499'500 ? argument : nullptr;
     };
     ASSERT_EQ(::pthread_create(&thread, &attributes, expose_own, &run), 0);
-    while (!run.exposed) std::this_thread::yield();  // to join is to sleep on a word that lies there
+    while (!run.exposed) std::this_thread::yield();  // pthread_join sleeps on a word in this memory
     void* result = nullptr;
     ASSERT_EQ(::pthread_join(thread, &result), 0);
     EXPECT_EQ(result, &run);

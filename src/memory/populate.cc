@@ -20,14 +20,14 @@
 namespace wherry::memory {
 namespace {
 
-/// The C library knows it without a system call.
+/// The C library answers without a system call.
 std::uintptr_t page_size() { return static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE)); }
 
-/// From here on asking for the mapping costs less (0.25 us; 50 us and more for an older kernel, which tells it as text)
-/// than bringing in every page (0.2 us, and 40 ns each).
+/// From this size on, asking for the mapping is faster than populating every page (0.2 us, and 40 ns per page). Asking
+/// takes 0.25 us; on older kernels, which report mappings as text, 50 us and more.
 std::size_t large() { return AddressMap::own().is_quick() ? std::size_t{16} << 10 : std::size_t{8} << 20; }
 
-/// Before Linux 5.14, and for memory that is no pages of memory (a device's): what the mappings allow.
+/// Whether the mappings allow the access. For Linux before 5.14, and for mappings of devices, which have no pages.
 bool mapped_for(std::uintptr_t start, std::uintptr_t end, Access access) {
   const int wanted = access == Access::write ? PROT_WRITE : PROT_READ;
   while (start < end) {
@@ -38,8 +38,8 @@ bool mapped_for(std::uintptr_t start, std::uintptr_t end, Access access) {
   return true;
 }
 
-/// Whether all of it lies in so many mappings at most that allow the access, of which each page can be had: those that
-/// have no file behind them, and those of arenas.
+/// Whether all of the memory lies in mappings, at most `most`, that allow the access and cannot lose pages: private
+/// mappings without a file, and mappings of arenas.
 bool cannot_vanish(std::span<const std::byte> memory, Access access, int most) {
   const int wanted = access == Access::write ? PROT_WRITE : PROT_READ;
   const auto start = reinterpret_cast<std::uintptr_t>(memory.data());
@@ -83,11 +83,11 @@ bool can_populate() {
 }
 
 bool is_there(std::span<const std::byte> memory, Access access) {
-  // The heap may be two mappings, where the process was forked. To ask for many costs more than to bring them in.
+  // After a fork the heap may be two mappings. Asking for many mappings costs more than populating.
   constexpr int kFew = 3;
   if (memory.size() >= large() && cannot_vanish(memory, access, kFew)) return true;
-  // While another thread exposes pages, stores there wait, but the kernel, where it is not made to wait as well
-  // (store_guard.hpp), does not find them. The caller waits.
+  // While another thread exposes pages, stores there wait. If the guard does not hold the kernel (store_guard.hpp),
+  // populating them fails, but an access by the caller would wait. So the mappings decide.
   return populate(memory, access) || cannot_vanish(memory, access, std::numeric_limits<int>::max());
 }
 

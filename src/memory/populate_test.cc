@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-/// Sizes for which it is found out in different ways.
+/// The sizes make is_there() use different methods.
 class IsThere : public ::testing::TestWithParam<std::size_t> {
  protected:
   [[nodiscard]] std::span<std::byte> map(int flags, int file) const {
@@ -52,7 +52,7 @@ TEST_P(IsThere, MemoryThatIsExposed) {
   EXPECT_FALSE(is_there(memory, Access::read));
 }
 
-/// As while another thread registers it, in a process that may not handle the faults of the kernel.
+/// As while another thread exposes it, in a process that may not handle page faults of the kernel.
 TEST_P(IsThere, MemoryWhoseStoresWait) {
   const auto memory = map(MAP_PRIVATE | MAP_ANONYMOUS, -1);
   memory[0] = std::byte{1};

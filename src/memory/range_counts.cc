@@ -15,7 +15,7 @@ void RangeCounts::split(std::uint64_t at) {
   part->second.end = at;
 }
 
-/// For every part of the range, with gaps filled.
+/// Calls `change` for every part of the range. Fills gaps with parts without a use first.
 template <class Change>
 void RangeCounts::change(std::uint64_t start, std::uint64_t end, Change&& change) {
   split(start);

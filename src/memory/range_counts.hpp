@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How often each part of a range of numbers is in use. May include: nothing of ours.
+// Counts the uses of ranges of numbers. May include: nothing of ours.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,13 @@ class RangeCounts {
     std::uint64_t end;
   };
 
+  /// Adds one use of [start, end).
   void add(std::uint64_t start, std::uint64_t end);
-  /// What add() was told. Parts without a use left are *idle* until they are used again or forgotten.
+  /// Removes one use that add() has added. Parts without a use are idle until they are used again or forgotten.
   void remove(std::uint64_t start, std::uint64_t end);
-  /// These parts are never idle from now on.
+  /// Marks these parts as never idle from now on.
   void keep(std::uint64_t start, std::uint64_t end);
+  /// Removes these parts: they are neither in use nor idle, until they are added again.
   void forget(std::uint64_t start, std::uint64_t end);
 
   /// Whether each part of the range has a use.
@@ -36,7 +38,7 @@ class RangeCounts {
   };
   using Parts = std::map<std::uint64_t, Part>;
 
-  /// No part lies across `at` any more.
+  /// Splits the part that contains `at`, so that a part begins there.
   void split(std::uint64_t at);
   template <class Change>
   void change(std::uint64_t start, std::uint64_t end, Change&& change);

@@ -37,7 +37,7 @@ SharedMemory::SharedMemory(std::size_t bytes) : memfd_(::memfd_create("wherry.po
     fail_to_share(errno, "map shared memory", "ask for less, or raise the address space limit (ulimit -v)");
   }
   bytes_ = {static_cast<std::byte*>(start), bytes};
-  // After this side's mapping, which stays writable: the seal holds for those to come.
+  // After this side's mapping, which stays writable: F_SEAL_FUTURE_WRITE applies to later mappings only.
   if (::fcntl(memfd_.get(), F_ADD_SEALS, kSharedSeals) != 0) {
     const int error = errno;
     ::munmap(start, bytes);

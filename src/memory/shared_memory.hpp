@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of this process's that the peers of any number of connections read in place: see Offer::shared.
+// Memory of this process that the peers of any number of connections read in place: see Offer::shared.
 // May include: base.
 #pragma once
 
@@ -10,8 +10,8 @@
 
 namespace wherry::memory {
 
-/// A memfd, mapped here for reading and writing, and sealed: it can never be resized, nor mapped for writing again. Its
-/// pages cost memory once they are written to, and stay as long as a mapping of them exists.
+/// A sealed memfd that is mapped here for reading and writing. It can never be resized, or mapped for writing again.
+/// Its pages take memory once they are written to, and stay as long as a mapping of them exists.
 class SharedMemory {
  public:
   static constexpr std::size_t kMostBytes = std::size_t{1} << 40;

@@ -49,7 +49,7 @@ uffdio_range range_of(std::span<const std::byte> pages) {
   return {.start = std::bit_cast<std::uint64_t>(pages.data()), .len = pages.size()};
 }
 
-/// Untouched pages become zero pages.
+/// Populates the pages for reading: untouched pages become zero pages.
 bool bring_in(std::span<const std::byte> pages) {
   int result = 0;
   do {
@@ -110,7 +110,7 @@ int StoreGuard::hold(std::span<const std::byte> pages) const noexcept {
 
 void StoreGuard::release(std::span<const std::byte> pages) const noexcept {
   uffdio_range range = range_of(pages);
-  ::ioctl(faults_.get(), UFFDIO_UNREGISTER, &range);  // where the pages are still the same
+  ::ioctl(faults_.get(), UFFDIO_UNREGISTER, &range);  // has an effect only if the pages were not exchanged
   ::ioctl(faults_.get(), UFFDIO_WAKE, &range);
 }
 

@@ -12,7 +12,7 @@
 namespace wherry::memory {
 namespace {
 
-/// Of what /proc/PID/pagemap says of a page: it is there, is swapped out, is a file's, or is a guard.
+/// Bits of an entry of /proc/PID/pagemap: present, swapped out, of a file, guard region.
 constexpr std::uint64_t kTouched = std::uint64_t{0b1110'0100} << 56;
 constexpr std::uint64_t kSwapped = std::uint64_t{0b0100'0000} << 56;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which pages of private memory have any content. May include: base.
+// Finds the pages of private memory that have content. May include: base.
 #pragma once
 
 #include <bitset>
@@ -12,20 +12,20 @@ namespace wherry::memory {
 
 class TouchedPages {
  public:
-  /// Pages asked for at once at most.
+  /// Most pages per call.
   static constexpr std::size_t kMost = 512;
 
   TouchedPages();
 
-  /// Those of private memory without a file, whole pages, that have been touched: the others have no pages yet and are
-  /// zero. All where the kernel does not tell. Stores nothing but on the caller's stack.
-  /// @param held  by StoreGuard, which marks the others: they look like pages swapped out. As such they count only
-  /// where
-  ///              any page of the machine's is, or where zero pages have taken their place (before Linux 6.4)
+  /// Returns which of these whole pages of private memory without a file were touched. The others are not present yet,
+  /// and read as zero. Returns all if the kernel does not report it. Stores nothing outside the caller's stack.
+  /// @param held  StoreGuard holds the pages. Its mark makes an untouched page look swapped out. Such a page counts as
+  ///              touched only if the machine has any page swapped out. Before Linux 6.4 the guard makes untouched
+  ///              pages zero pages, which count as touched
   [[nodiscard]] std::bitset<kMost> in(std::span<const std::byte> memory, bool held = false) const noexcept;
 
  private:
-  const UniqueFd pagemap_;  // of this process: a forked child makes its own
+  const UniqueFd pagemap_;  // of this process only: a forked child needs its own object
 };
 
 }  // namespace wherry::memory

@@ -11,12 +11,12 @@ std::size_t round_capacity(std::size_t bytes) { return std::bit_ceil(std::clamp(
 
 std::size_t Producer::copy_in(std::span<const std::byte> bytes, std::size_t uncommitted) {
   const std::size_t space = space_up_to(uncommitted + bytes.size());
-  // Less than what was copied in before: the consumer's word has just turned out to be wrong, and the ring is broken.
+  // There is less space than was already copied in: the consumer's word was wrong, and the ring is now broken.
   if (space <= uncommitted) return 0;
   const std::size_t count = space - uncommitted;
   const Regions place = view_.at(position_ + uncommitted, count);
-  // The consumer reads the bytes next, out of a cache that both share: always through the caches. Non-temporal stores
-  // lose up to 40 % here, because the consumer then fetches from memory what was just in the cache.
+  // Stores through the caches: the consumer reads the bytes next, from a cache that both share. Non-temporal stores are
+  // up to 40 % slower here, because the consumer then fetches the bytes from memory.
   arch::copy_into_shared(place.first.data(), bytes.data(), place.first.size());
   if (!place.second.empty()) {
     arch::copy_into_shared(place.second.data(), bytes.data() + place.first.size(), place.second.size());

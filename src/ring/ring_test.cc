@@ -15,7 +15,7 @@
 namespace wherry::ring {
 namespace {
 
-/// Both ends of a ring over memory that is neither's.
+/// Both ends of a ring, and its memory between guard bytes.
 struct Ring {
   explicit Ring(std::size_t capacity, std::uint64_t start = 0) : memory(capacity + 2 * kGuard, kGuardByte) {
     advance(start);
@@ -190,7 +190,7 @@ TEST(Credit, IsDueWhenAQuarterOfTheRingWasReadAndOwedBeforeThat) {
   EXPECT_EQ(ring.producer.space(), 1024U);
 }
 
-// The rule by which a producer that waits for at most half the ring is never forgotten.
+// Ensures that a producer that waits for at most half the ring is not left waiting.
 TEST(Credit, AProducerSeesHalfTheRingWheneverLessThanAQuarterIsUnread) {
   Ring ring(4096);
   std::mt19937_64 random(1);
@@ -253,7 +253,7 @@ TEST(HostileTail, MayNotRunAheadOfTheCreditReturned) {
   ring.producer.commit(4096);
   std::vector<std::byte> read(500);
   (void)ring.consumer.copy_out(read);
-  ring.tail = 4097;  // would be legal had the 500 been returned
+  ring.tail = 4097;  // legal only if the credit of the 500 bytes were returned
   EXPECT_EQ(ring.consumer.fill(), 0U);
   EXPECT_TRUE(ring.consumer.broken());
 }
@@ -327,7 +327,7 @@ TEST(HostileWords, NeitherEndLeavesTheRingWhateverItReads) {
 
 // Two threads ------------------------------------------------------------------------------------------------------
 
-/// Writes until `total`, which it lowers to what it has written if time is up.
+/// Writes until `total`. When the time is up, lowers `total` to the bytes written.
 void write_all(Producer& producer, std::atomic<std::uint64_t>& total, std::uint64_t seed) {
   const TimeLimit limit(std::chrono::seconds(1));
   std::mt19937_64 random(seed);

@@ -10,16 +10,16 @@
 //   invite: "byte `position` of the ring and what        (sends over the ring what finds no invitation)
 //     follows belongs at `address`"; deal: open
 //        |                                           sees it open, and its own next byte within:
-//        |                                             "at my position, so many bytes at `address`";
+//        |                                             "`bytes` at `address`, from my position on";
 //        |                                             deal: accepted (compare-exchange), announce
 //
 // A sender that would sleep until the receiver comes makes an offer, so that the receiver need not wait until the
 // sender runs again:
 //
 //   receiver                                         sender
-//        |                                           offer: "at my position, so many bytes at `address`";
+//        |                                           offer: "`bytes` at `address`, from my position on";
 //   comes, sees it offered:                            deal: offered (compare-exchange), announce, sleep
-//     "of that, so many bytes; they belong at `address`";
+//     "the first `bytes` of that belong at `address`";
 //     deal: accepted (compare-exchange), announce        |
 //
 // and from there on
@@ -29,8 +29,8 @@
 //
 // The ring's positions do not count these bytes. A receiver that has taken every piece of an offer does not wait for
 // the sender, which may not even have woken up; but the next deal waits for the sender's finished word. If the kernel
-// refuses one side a piece, that side's finished word says so, and the whole transfer is void for both. Its bytes go
-// over the ring instead, and so does everything that follows. An invitation or an offer that has waited too long is
+// refuses one side a piece, that side stores SplitEnding::refused, and the whole transfer is void for both. Its bytes
+// go over the ring instead, and so does everything that follows. An invitation or an offer that has waited too long is
 // withdrawn (compare-exchange); once accepted it is kept. `pieces_taken` is never reset. Each side reads it before the
 // deal is accepted, when no piece can be taken, and counts from there. Only calls without a timeout take part: a call
 // could not return in time if its peer stopped in the middle of a copy.

@@ -24,7 +24,8 @@ UNFORCED = {
     "the kernel must support memfd seals": "all that are supported do",
     "memfds must be on tmpfs": "they are",
     "it must be page-aligned, private and writable": "a caller of the fabric breaks its contract",
-    "this process has exposed too much by now": "2^47 bytes",
+    "this process has used all places of its arena; raise the limit of file sizes (ulimit -f) and restart it":
+        "2^47 bytes",
     "the fabric cannot map a peer's memory; use one that can, such as shm, or a stream": "refused before, by share()",
     "too many mappings (vm.max_map_count) or too much locked memory (ulimit -l); expose larger ranges, or less":
         "65530 mappings",

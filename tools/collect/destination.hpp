@@ -46,7 +46,7 @@ class Destination {
   /// False: files get their names before they have reached the disk.
   [[nodiscard]] bool durable() const { return durable_; }
 
-  /// True if so many files are open without a name that some of them should get their names now.
+  /// True if at least most_pending_files_ open files have no name yet: some of them should get their names now.
   [[nodiscard]] bool has_too_many_pending_files() const {
     return pending_files_.load(std::memory_order_relaxed) >= most_pending_files_;
   }

@@ -109,8 +109,9 @@ void fill_endpoint(fi_ep_attr& attributes) {
   attributes.tx_ctx_cnt = attributes.rx_ctx_cnt = 1;
 }
 
-// Registration requires nothing of the application. Programs of before 1.5 know two words for the mode, which later
-// ones may use as well. FI_MR_BASIC, with its addresses and keys, is only for those that ask for it.
+// Returns the registration mode. By default the application has no duties. Applications for an API before 1.5 know only
+// FI_MR_BASIC and FI_MR_SCALABLE; later ones may ask for them, too. FI_MR_BASIC, with addresses and keys chosen by the
+// provider, is only for those that ask for it.
 int mr_mode(std::uint32_t version, int asked) {
   if (asked == FI_MR_BASIC || asked == FI_MR_SCALABLE) return asked;
   return version < FI_VERSION(1, 5) ? FI_MR_SCALABLE : 0;

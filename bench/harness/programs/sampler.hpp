@@ -16,8 +16,8 @@ class Sampler {
  public:
   explicit Sampler(std::vector<std::string> command) : command_(std::move(command)) {}
 
-  /// What the program says of the job, each a line. Throws std::runtime_error with the reason when there is no answer
-  /// within `timeout`; nothing of the sample is left over then.
+  /// Returns the program's answer for the job. Throws std::runtime_error with the reason if there is none within
+  /// `timeout`. All processes of the sample have then ended.
   std::string take(const std::string& job, std::chrono::seconds timeout);
   /// What the program says of itself, once it has run.
   [[nodiscard]] const std::string& version() const { return version_; }

@@ -18,7 +18,7 @@ void add_options(CLI::App& command, Options& options);
 /// What each launch does, in this order.
 std::vector<Job> jobs(const Options& options);
 
-/// All figures of one system with so many ranks. The mode of a row is the job's figure.
+/// Appends all figures of one system with `ranks` ranks. The mode of a row is the job's figure.
 void append_rows(std::vector<Row>& rows, const System& system, std::uint32_t ranks, std::span<const Job> jobs,
                  std::span<const Finding> findings);
 

@@ -50,8 +50,8 @@ class FileSystem final : public System {
   /// begin must do for the whole.
   [[nodiscard]] Job part_of(Job job) const;
 
-  /// The files of all jobs lie in one folder. Throws std::runtime_error when there is no answer within `timeout`;
-  /// nothing of the sample is left over then.
+  /// Runs a job. The files of all jobs lie in one folder. Throws std::runtime_error if there is no answer within
+  /// `timeout`. All processes of the sample have then ended.
   Finding take(const Job& job, std::chrono::seconds timeout);
 
  private:

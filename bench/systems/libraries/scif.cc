@@ -39,7 +39,7 @@ class Endpoint {
   void receive(void* bytes, std::size_t size) const {
     check(::scif_recv(epd_, bytes, static_cast<int>(size), SCIF_RECV_BLOCK) == static_cast<int>(size), "scif_recv");
   }
-  /// As a program does that has other endpoints too: receives what is there when scif_poll says so.
+  /// Receives arrived bytes after scif_poll has reported them, as a program with several endpoints does.
   void poll_and_receive(std::span<std::byte> bytes) const {
     for (std::size_t got = 0; got < bytes.size();) {
       scif_pollepd polled{epd_, SCIF_POLLIN, 0};

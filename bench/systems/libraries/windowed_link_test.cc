@@ -9,8 +9,8 @@
 namespace wherry::bench {
 namespace {
 
-/// A library that lets messages arrive, and sends complete, when the test says so. One at a time: the test sees
-/// inside.
+/// A library whose messages arrive, and whose sends complete, when the test calls for it. The test can access its
+/// state.
 struct Fake {
   struct Slot {
     std::span<std::byte> buffer;
@@ -63,7 +63,7 @@ class FakeRequests {
   bool flushed() { return true; }
   void sleep() {}
 
-  /// One send completes and one message arrives, so that no wait is in vain.
+  /// Completes one send and receives one message, so that every wait ends.
   bool progress() {
     if (!fake->started.empty()) fake->complete();
     if (!fake->posted.empty()) fake->arrive();

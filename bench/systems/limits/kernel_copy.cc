@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the kernel's copy into memory of another process allows: one call for each message, and a word that says so.
+// The limit of the kernel's copy into another process: one process_vm_writev per message, and a counter that publishes
+// it.
 #include <sys/uio.h>
 #include <unistd.h>
 

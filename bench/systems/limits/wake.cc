@@ -89,7 +89,7 @@ class EventLink final : public Link {
   MessageBuffer buffer_;
 };
 
-/// Larger messages would be as fast: nothing of them moves.
+/// Larger messages would be as fast: no payload is copied.
 constexpr std::size_t kLargest = 64;
 
 template <class Kind>

@@ -41,8 +41,8 @@ class MpiSystem final : public System {
   /// For `wherry mpirun`; empty: as that has it.
   void set_budget(const std::string& budget) { budget_ = budget; }
   [[nodiscard]] bool can(std::uint32_t ranks) const;
-  /// One launch, which does all jobs. Throws std::runtime_error when there is no answer within `timeout`; nothing of
-  /// the sample is left over then.
+  /// Runs all jobs in one launch. Throws std::runtime_error if there is no answer within `timeout`. All processes of
+  /// the launch have then ended.
   Finding take(std::uint32_t ranks, std::span<const Job> jobs, std::chrono::seconds timeout);
   /// What is started.
   [[nodiscard]] std::vector<std::string> command(std::uint32_t ranks) const;

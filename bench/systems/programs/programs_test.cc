@@ -51,7 +51,7 @@ std::string state_of(pid_t pid) {
   return "";
 }
 
-/// The test's watchdog ends a wait that is in vain.
+/// Has no time limit: the test's watchdog ends a wait that is too long.
 void wait_until_state(pid_t pid, const std::string& state) {
   while (state_of(pid) != state) std::this_thread::sleep_for(std::chrono::milliseconds{1});
 }

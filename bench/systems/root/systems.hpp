@@ -41,7 +41,8 @@ class RootSystem final : public System {
 
   [[nodiscard]] bool can(const Job& job) const;
   [[nodiscard]] bool merges_slowly() const { return description_.merges_slowly; }
-  /// Throws std::runtime_error when there is no answer within `timeout`; nothing of the sample is left over then.
+  /// Runs a job. Throws std::runtime_error if there is no answer within `timeout`. All processes of the sample have
+  /// then ended.
   Finding take(Job job, std::chrono::seconds timeout);
 
  private:

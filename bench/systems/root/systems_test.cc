@@ -104,7 +104,7 @@ TEST_F(RootSystems, AProgramThatHangsIsEndedWithAllThatItStarted) {
   write("sleep 1000 & echo $! >>lives; sleep 1000");
   EXPECT_THROW(system().take(job(), std::chrono::seconds{1}), std::runtime_error);
   for (const pid_t pid : lives()) {
-    // The test's watchdog ends a wait that is in vain.
+    // Without a time limit: the test's watchdog ends a wait that is too long.
     while (::kill(pid, 0) == 0) std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
 }

@@ -14,7 +14,7 @@
 namespace wherry::fabric::faulty {
 namespace {
 
-/// What reached the wrapped connection, in its order.
+/// A call that reached the wrapped connection.
 struct Call {
   std::uint64_t offset;
   std::size_t bytes;
@@ -22,7 +22,7 @@ struct Call {
   bool operator==(const Call&) const = default;
 };
 
-/// Takes every put whole and writes down what it is asked for.
+/// Accepts every put whole, and records all calls.
 class Recorder final : public Connection, private PrivateMemory {
  public:
   explicit Recorder(std::vector<Call>& calls, int flush_error = 0) : calls_(calls), flush_error_(flush_error) {}
@@ -73,7 +73,7 @@ struct Played {
 constexpr std::size_t kPutBytes = 100;
 constexpr std::uint64_t kPuts = 200;
 
-/// Puts one range after the other, a signal after every ten.
+/// Puts consecutive ranges, with a signal after every ten.
 Played play(const FaultPlan& plan) {
   Played result;
   FaultyConnection connection(std::make_unique<Recorder>(result.calls), plan);

@@ -15,7 +15,7 @@
 namespace wherry::fabric::hosts {
 namespace {
 
-/// The listener if all nodes are on this host: that of one fabric, with an address that names no fabric.
+/// The listener if all nodes are on this host: it listens on one fabric, and its address does not name that fabric.
 class LocalListener final : public Listener {
  public:
   LocalListener(std::unique_ptr<Listener> inner, std::string fabric)

@@ -20,7 +20,7 @@ namespace {
 
 // Shapes per output. There are several if several programs write, or if the trees have different numbers of baskets.
 constexpr std::size_t kMostShapes = 8;
-// A larger header has so many baskets that the time for reading it does not matter.
+// No shape is learned of a larger header: with that many baskets, the time to read it does not matter.
 constexpr std::uint32_t kLargestHeader = std::uint32_t{16} << 20;
 constexpr std::uint32_t kMostTrees = 1000;
 // Limits on learning, for files that all differ: 8 attempts, and one more per 16 matches.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `wherry bench file` starts, natively and by `wherry run --files`: a program that reads and writes files with the
-// C library's calls, and has nothing of Wherry in it.
+// The program that `wherry bench file` starts, natively and by `wherry run --files`. It reads and writes files with the
+// C library's calls, and does not link Wherry's library.
 #include <memory>
 #include <string>
 

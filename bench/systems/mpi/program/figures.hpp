@@ -22,14 +22,14 @@ Found bandwidth(std::size_t bytes, double seconds);
 /// Every rank exchanges messages of this size with both neighbours of each dimension of a periodic grid of all.
 Found halo(int dimensions, std::size_t bytes, double seconds);
 
-/// The sum over all ranks of so many bytes of doubles.
+/// The sum over all ranks of `bytes` bytes of doubles.
 Found allreduce(std::size_t bytes, double seconds);
 
-/// One step of the heat equation on a periodic square of so many bytes of doubles, in blocks on a 2-D grid of all
+/// One step of the heat equation on a periodic square of `bytes` bytes of doubles, in blocks on a 2-D grid of all
 /// ranks.
 Found heat(std::size_t bytes, double seconds);
 
-/// A 2-D Fourier transform of a square of so many bytes of complex doubles, in rows; MPI_Alltoallv transposes.
+/// A 2-D Fourier transform of a square of `bytes` bytes of complex doubles, in rows; MPI_Alltoallv transposes.
 Found fft(std::size_t bytes, double seconds);
 
 /// What all ranks together have now: in shared memory, and in all memory that no file backs, less what they had before

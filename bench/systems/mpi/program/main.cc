@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `wherry bench mpi` starts with each MPI's launcher: any MPI program, with nothing of Wherry in it.
+// The MPI program that `wherry bench mpi` starts with the launcher of each MPI. It does not link Wherry's library.
 // bench/systems/programs/README.md has the lines that rank 0 and `wherry bench` exchange, but for the question: `sample
 // FIGURE BYTES SECONDS`, and `done METRIC VALUE ...`.
 #include <mpi.h>

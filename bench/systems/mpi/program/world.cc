@@ -22,7 +22,7 @@ std::uint64_t next(std::uint64_t& state) {
   return mixed ^ (mixed >> 31);
 }
 
-/// Calls `visit(place, byte)` for each place of so many bytes, with what belongs there.
+/// Calls `visit(index, byte)` for each index of a buffer of `bytes` bytes, with the byte that belongs there.
 template <class Visit>
 void each_byte(std::size_t bytes, std::uint64_t salt, const Visit& visit) {
   std::uint64_t state = salt;

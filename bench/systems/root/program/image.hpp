@@ -18,7 +18,7 @@ constexpr const char* kTreeName = "tree";
 /// The compression setting of files with that tree.
 int compression_of(Tree tree);
 
-/// One file with so many entries, as an ordinary ROOT file.
+/// An ordinary ROOT file in memory, with `entries` entries.
 struct Image {
   std::vector<char> bytes;
   std::uint64_t entries = 0;

@@ -63,7 +63,7 @@ final class Link implements AutoCloseable, FragmentHandler {
         return written;
     }
 
-    /** Until so many bytes in all have been received since the sample began. */
+    /** Receives until bytesInAll bytes were received since the sample began. */
     void receive(final long bytesInAll) {
         while (received < bytesInAll) {
             if (subscription.poll(this, FRAGMENTS) == 0) {

@@ -19,7 +19,7 @@ type Services = (
     event::PortFactory<ipc::Service>,
 );
 
-/// A node with names and a place of its own for its files, so that nothing of another program is met or left behind.
+/// Makes a node with its own names and folder, so that it meets no files of another program and leaves none behind.
 pub fn node(name: &str, folder: &str) -> Result<Node<ipc::Service>, Failure> {
     set_log_level(LogLevel::Error);
     let mut config = Config::default();
@@ -108,7 +108,7 @@ impl<'a> Sending<'a> {
         Ok(())
     }
 
-    /// Until no more than so many messages are on their way.
+    /// Waits until at most `on_their_way` messages are in flight.
     pub fn wait_for(&self, on_their_way: u64) {
         let mut backoff = self.shared.backoff();
         while self.sent - self.shared.released(self.rank) > on_their_way {
