@@ -28,6 +28,9 @@ class FabricNet : public FabricTest {
   static NetEnd& net(const std::unique_ptr<Connection>& end) { return dynamic_cast<NetEnd&>(*end); }
 };
 
+/// On every fabric whose waiters make progress themselves.
+class FabricProgress : public FabricTest {};
+
 /// Sends bytes and a word, closes, and returns whether the other side has both: at once if it `flushes`, else once it
 /// has heard of the close.
 bool arrives(Ends ends, std::uint64_t round, bool flushes) {
@@ -233,7 +236,7 @@ class Echo {
   std::thread thread_;
 };
 
-TEST_P(FabricNet, TheServiceIsParkedWhileAWaiterDrivesTheConnection) {
+TEST_P(FabricProgress, TheServiceIsParkedWhileAWaiterDrivesTheConnection) {
   using Clock = fabric::ServicePark::Clock;
   constexpr auto kLonger = 600us;  // than the service thread sleeps before it delivers
   const Ends ends = connect_pair();
@@ -257,7 +260,7 @@ TEST_P(FabricNet, TheServiceIsParkedWhileAWaiterDrivesTheConnection) {
   if (seen == 0) GTEST_SKIP() << "this thread was kept from its core each time";
 }
 
-TEST_P(FabricNet, AWaiterThatIsStoppedDoesNotSilenceTheService) {
+TEST_P(FabricProgress, AWaiterThatIsStoppedDoesNotSilenceTheService) {
   const Ends ends = connect_pair();
   for (std::uint64_t round = 1; round <= 20; ++round) {
     ends.acceptor->progress(Bell::data);  // and no more
@@ -266,7 +269,7 @@ TEST_P(FabricNet, AWaiterThatIsStoppedDoesNotSilenceTheService) {
   }
 }
 
-TEST_P(FabricNet, WhatAWaiterLeavesBehindTheServiceDelivers) {
+TEST_P(FabricProgress, WhatAWaiterLeavesBehindTheServiceDelivers) {
   const std::uint64_t rounds = soaking() ? 200'000 : 500;
   const Ends ends = connect_pair();
   Connection& end = *ends.acceptor;
@@ -300,6 +303,7 @@ TEST_P(FabricNet, AForkedChildsCopyIsDead) {
 }
 
 WHERRY_ON_FABRICS(FabricNet, network_fabrics_under_test());
+WHERRY_ON_FABRICS(FabricProgress, progressing_fabrics_under_test());
 
 }  // namespace
 }  // namespace wherry::conformance

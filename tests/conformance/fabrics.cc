@@ -110,6 +110,14 @@ std::vector<FabricUnderTest> network_fabrics_under_test() {
   return fabrics;
 }
 
+std::vector<FabricUnderTest> progressing_fabrics_under_test() {
+  auto fabrics = fabrics_under_test();
+  std::erase_if(fabrics, [](const FabricUnderTest& tested) {
+    return tested.fabric != "ofi" && !tested.fabric.starts_with("inproc-net");
+  });
+  return fabrics;
+}
+
 std::ostream& operator<<(std::ostream& out, const FabricUnderTest& tested) { return out << tested.label; }
 
 }  // namespace wherry::conformance

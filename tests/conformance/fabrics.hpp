@@ -29,6 +29,8 @@ std::vector<FabricUnderTest> process_fabrics_under_test();
 std::vector<FabricUnderTest> mapped_fabrics_under_test();
 /// Those that behave as a network, in this process.
 std::vector<FabricUnderTest> network_fabrics_under_test();
+/// Those whose waiters make progress themselves (Connection::progresses).
+std::vector<FabricUnderTest> progressing_fabrics_under_test();
 std::ostream& operator<<(std::ostream& out, const FabricUnderTest& tested);
 
 }  // namespace wherry::conformance

@@ -87,12 +87,18 @@ Result OfiConnection::flush(Deadline deadline) {
   return origin_.inherited() ? Result::failure(ECONNRESET) : link_->flush(deadline);
 }
 
-void OfiConnection::progress(Bell /*bell*/) {
-  if (!origin_.inherited()) (void)link_->drive();
+void OfiConnection::progress(Bell bell) {
+  if (!origin_.inherited()) link_->drive(bell);
+}
+
+void OfiConnection::end_progress(Bell /*bell*/) {
+  if (!origin_.inherited()) link_->end_drive(false);
 }
 
 void OfiConnection::arm(Bell bell) {
-  if (!origin_.inherited()) link_->bells().arm(bell);
+  if (origin_.inherited()) return;
+  link_->end_drive(true);
+  link_->bells().arm(bell);
 }
 
 void OfiConnection::disarm(Bell bell) {

@@ -30,6 +30,7 @@ class OfiConnection final : public Connection, private Exposure {
   bool signal(std::uint64_t offset, std::uint64_t value, Bell bell) override;
   Result flush(Deadline deadline) override;
   void progress(Bell bell) override;
+  void end_progress(Bell bell) override;
   [[nodiscard]] bool progresses() const override { return true; }
 
   void arm(Bell bell) override;

@@ -97,6 +97,11 @@ bool Link::serve(int descriptor) {
     on_socket();
     return false;
   }
+  // While a waiter drives the endpoint, reading it here, too, makes both slow.
+  if (const auto until = park_.defer(Service::Clock::now()); until && !broken_) {
+    service_->leave_alone(descriptor, *until);
+    return false;
+  }
   const bool more = drive_locked();
   if (broken_) finish(*service_);
   return more;
@@ -164,15 +169,28 @@ void Link::fail_later() {
   if (!ends_at_) ends_at_ = std::chrono::steady_clock::now() + kEndTogether;
 }
 
-bool Link::drive() {
+void Link::drive(Bell bell) {
   const std::lock_guard lock(mutex_);
-  if (is_gone()) return false;
-  const bool more = drive_locked();
+  if (is_gone() || endpoint_ == nullptr || broken_) return;
+  park_.drive(bell, Service::Clock::now());
+  if (endpoint_->poll(*this, kMostHandled) >= 0) {
+    send();
+  } else {
+    fail_later();
+  }
+  driven_ = true;
   if (broken_) service_->nudge();
-  return more;
 }
 
-/// Returns true if there may be more to do.
+void Link::end_drive(bool sleeps) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(driven_, false) && !is_gone() && drive_locked()) service_->nudge();
+  if (!sleeps) return;
+  const bool deferred = park_.end(Bell::data);
+  if ((park_.end(Bell::space) || deferred) && endpoint_ != nullptr) service_->resume(endpoint_->descriptor());
+}
+
+/// Prepares a sleep on the endpoint's descriptor. Returns true if there may be more to do.
 bool Link::drive_locked() {
   if (endpoint_ == nullptr || broken_) return false;
   constexpr int kMostRounds = 8;
@@ -231,6 +249,7 @@ bool Link::has_room() {
 }
 
 Result Link::flush(const Deadline& deadline) {
+  end_drive(true);
   std::unique_lock lock(mutex_);
   const LinkSender::Flush flush = sender_.begin_flush();
   send();
@@ -250,6 +269,7 @@ void Link::send() {
 }
 
 std::shared_ptr<const RemotePlace> Link::reach(const memory::RemoteKey& key, std::size_t bytes, int& error) {
+  end_drive(true);
   std::unique_lock lock(mutex_);
   error = ENXIO;
   if (is_gone()) return nullptr;
@@ -296,9 +316,12 @@ void Link::on_message(const LinkMessage& message) {
       if (!is_word(message.a, sides_.segment.size()) || !parse_bell(message.number, bell)) break;
       store(sides_.segment.data() + message.a, message.b, bell);
       return;
-    case LinkKind::region_word:
-      on_region_word(message);
+    case LinkKind::region_word: {
+      std::byte* const at = exposed_ ? exposed_->word_at(message.c, message.a) : nullptr;
+      if (at == nullptr) return break_off("a word outside exposed memory");
+      store(at, message.b, {});
       return;
+    }
     case LinkKind::flush:
       if (!sender_.answer(message_of(LinkKind::flushed, 0, message.a))) break;
       return;
@@ -324,15 +347,6 @@ void Link::on_welcome(const LinkMessage& message) {
   peer_ = RemotePlace{message.a, message.b};
   if (opening_ != nullptr && connected_) opening_->notify();
   changed_.notify_all();
-}
-
-void Link::on_region_word(const LinkMessage& message) {
-  std::byte* const at = exposed_ ? exposed_->word_at(message.c, message.a) : nullptr;
-  if (at == nullptr) {
-    break_off("a word outside exposed memory");
-    return;
-  }
-  store(at, message.b, {});
 }
 
 void Link::on_reach(const LinkMessage& message) {

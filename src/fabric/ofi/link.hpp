@@ -21,6 +21,7 @@
 #include "fabric/ofi/link_sender.hpp"
 #include "fabric/ofi/service.hpp"
 #include "fabric/ofi/word_slots.hpp"
+#include "fabric/service_park.hpp"
 
 namespace wherry::fabric::ofi {
 
@@ -60,8 +61,12 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   bool push(Item item);
   [[nodiscard]] bool has_room();
   Result flush(const Deadline& deadline);
-  /// Handles what has arrived and sends what is queued. Returns true if there may be more to do.
-  bool drive();
+  /// By a spinning waiter: handles what has arrived and sends what is queued. The service leaves the link alone until
+  /// `end_drive(true)`, or until the lease of the last call expires (ServicePark).
+  void drive(Bell bell);
+  /// After the last `drive`: from then on the endpoint's descriptor tells of what arrives. `sleeps`: this side goes to
+  /// sleep, which ends all leases. Otherwise they stay: ending one after each message would wake the service for each.
+  void end_drive(bool sleeps);
 
   /// Asks the peer's fabric for memory that the peer exposes. Blocks for at most 10 s. On failure returns null and sets
   /// `error`.
@@ -106,12 +111,12 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   void on_welcome(const layout::LinkMessage& message);
   void on_reach(const layout::LinkMessage& message);
   void on_reached(const layout::LinkMessage& message);
-  void on_region_word(const layout::LinkMessage& message);
   void store(std::byte* at, std::uint64_t value, std::optional<Bell> bell);
 
   Meeting meeting_;
   Sides sides_;
   LinkBells bells_;
+  ServicePark park_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -121,6 +126,7 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   std::unique_ptr<Registration> registered_;
   std::optional<ExposedMemory> exposed_;
   bool connected_ = false;
+  bool driven_ = false;         // since then the endpoint was not asked whether its descriptor may be slept on
   bool ended_by_peer_ = false;  // its rendezvous socket has ended
   bool broken_ = false;         // the peer broke the protocol: the service must end the connection
   std::optional<RemotePlace> peer_;

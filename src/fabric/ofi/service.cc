@@ -25,7 +25,9 @@ namespace wherry::fabric::ofi {
 namespace {
 
 /// Limits the delay if a provider loses a wake-up.
-constexpr int kLongestSleepMs = 1000;
+constexpr std::chrono::milliseconds kLookInterval{1000};
+constexpr Service::Clock::time_point kNow{};
+constexpr std::uint32_t kReports = EPOLLIN | EPOLLRDHUP;
 
 /// While one exists, threads that this thread starts have all signals blocked.
 class SignalsBlocked {
@@ -91,29 +93,70 @@ void Service::add_to_epoll(int descriptor, std::uint32_t events) {
   }
 }
 
+void Service::nudge() noexcept {
+  nudged_.store(true, std::memory_order_relaxed);  // the descriptor orders it
+  nudge_.notify();
+}
+
 void Service::watch(int descriptor, std::shared_ptr<Served> served) {
-  add_to_epoll(descriptor, EPOLLIN | EPOLLRDHUP);
+  add_to_epoll(descriptor, kReports);
   watched_[descriptor] = std::move(served);
 }
 
 void Service::unwatch(int descriptor) noexcept {
+  left_alone_.erase(descriptor);
   if (watched_.erase(descriptor) > 0) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, descriptor, nullptr);
 }
 
+void Service::leave_alone(int descriptor, Clock::time_point until) {
+  if (!watched_.contains(descriptor)) return;
+  // Level-triggered, it would keep epoll from sleeping.
+  if (left_alone_.insert_or_assign(descriptor, until).second) report(descriptor, 0);
+}
+
+void Service::resume(int descriptor) {
+  {
+    const std::lock_guard lock(resumed_mutex_);
+    resumed_.push_back(descriptor);
+  }
+  nudge_.notify();
+}
+
+void Service::report(int descriptor, std::uint32_t events) const noexcept {
+  epoll_event event{.events = events, .data = {.fd = descriptor}};
+  ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event);
+}
+
 void Service::run() {
+  bool more = true;
   int timeout = 0;
   for (;;) {
     std::array<epoll_event, 64> events;
     const int ready = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
     const std::lock_guard lock(mutex_);
-    bool more = false;
+    const auto now = Clock::now();
+    const bool look = (more && ready <= 0) || now >= next_look_;
+    more = false;
     for (const auto& event : std::span(events).first(static_cast<std::size_t>(std::max(ready, 0)))) {
       more = serve(event.data.fd) || more;
     }
-    if (ready <= 0 || nudge_.silence()) more = look_at_all() || more;
+    more = serve_again(now) || more;
+    nudge_.silence();
+    if (nudged_.exchange(false, std::memory_order_relaxed) || look) {
+      more = look_at_all() || more;
+      next_look_ = now + kLookInterval;
+    }
     more = serve_news() || more;
-    timeout = more ? 0 : kLongestSleepMs;
+    timeout = more ? 0 : sleep_ms(Clock::now());
   }
+}
+
+/// Until the next look at everything, or until a descriptor need not be ignored any longer.
+int Service::sleep_ms(Clock::time_point now) const {
+  auto until = next_look_;
+  for (const auto& [descriptor, time] : left_alone_) until = std::min(until, time);
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now);
+  return static_cast<int>(std::clamp(left, std::chrono::milliseconds(0), kLookInterval).count());
 }
 
 bool Service::serve(int descriptor) {
@@ -121,6 +164,32 @@ bool Service::serve(int descriptor) {
   if (found == watched_.end()) return false;
   const auto served = found->second;
   return served->serve(descriptor);
+}
+
+/// Serves the descriptors that need not be ignored any longer.
+bool Service::serve_again(Clock::time_point now) {
+  std::vector<int> due;
+  {
+    const std::lock_guard lock(resumed_mutex_);
+    due.swap(resumed_);
+  }
+  std::erase_if(due, [this](int descriptor) { return !left_alone_.contains(descriptor); });
+  for (const auto& [descriptor, until] : left_alone_) {
+    if (until <= now) due.push_back(descriptor);
+  }
+  bool more = false;
+  for (const int descriptor : due) {
+    const auto left = left_alone_.find(descriptor);
+    if (left == left_alone_.end()) continue;
+    left->second = kNow;
+    more = serve(descriptor) || more;
+    // Unless serving it has extended that, or has ended the connection.
+    if (const auto still = left_alone_.find(descriptor); still != left_alone_.end() && still->second == kNow) {
+      left_alone_.erase(still);
+      report(descriptor, kReports);
+    }
+  }
+  return more;
 }
 
 bool Service::look_at_all() {

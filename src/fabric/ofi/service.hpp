@@ -3,10 +3,13 @@
 // only while a thread reads the completion queue. It sleeps on descriptors, for at most one second.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <vector>
 
 #include "base/unique_fd.hpp"
 #include "fabric/event_bell.hpp"
@@ -42,14 +45,21 @@ class Service {
   /// Held while anything is served. While another thread holds it, the service serves no connection of this process.
   [[nodiscard]] std::mutex& mutex() { return mutex_; }
 
+  using Clock = std::chrono::steady_clock;
+
   /// Makes the service look at everything that it serves. Needs no mutex.
-  void nudge() const noexcept { nudge_.notify(); }
+  void nudge() noexcept;
+  /// Ends `leave_alone` of a descriptor. Needs no mutex.
+  void resume(int descriptor);
 
   // The following must be called with the mutex held.
   [[nodiscard]] Domain& domain() { return domain_; }
   /// Serves `served` when `descriptor` is readable, and keeps it alive, until `unwatch`. Throws Error(ENOSPC, ENOMEM).
   void watch(int descriptor, std::shared_ptr<Served> served);
   void unwatch(int descriptor) noexcept;
+  /// Called by what serves the descriptor. The service ignores the descriptor until that time or until `resume`, and
+  /// then serves it.
+  void leave_alone(int descriptor, Clock::time_point until);
   /// Assigns a connection request (Knock) with that token to a link.
   void expect(const Token& token, std::shared_ptr<Link> link) { expected_.emplace(token, std::move(link)); }
   void expect_no_longer(const Token& token) noexcept { expected_.erase(token); }
@@ -66,17 +76,25 @@ class Service {
   static Maker& maker();
 
   [[noreturn]] void run();
+  [[nodiscard]] int sleep_ms(Clock::time_point now) const;
   bool serve_news();
   void dispatch(Domain::News news);
   void add_to_epoll(int descriptor, std::uint32_t events);
+  void report(int descriptor, std::uint32_t events) const noexcept;
   bool serve(int descriptor);
+  bool serve_again(Clock::time_point now);
   bool look_at_all();
 
   std::mutex mutex_;
   Domain domain_;
   UniqueFd epoll_;
   EventBell nudge_;
+  std::atomic<bool> nudged_{false};  // to look at all
+  std::mutex resumed_mutex_;         // nothing else is taken while it is held
+  std::vector<int> resumed_;         // descriptors
+  Clock::time_point next_look_{};                   // at all
   std::map<int, std::shared_ptr<Served>> watched_;  // by descriptor
+  std::map<int, Clock::time_point> left_alone_;     // by descriptor: until when epoll does not report it
   std::map<Token, std::shared_ptr<Link>> expected_;
   std::map<void*, std::shared_ptr<Link>> links_;
 };
