@@ -24,7 +24,7 @@ template <class Call>
 bool transfer(std::size_t bytes, Call&& call) {
   for (std::size_t done = 0; done < bytes;) {
     const ssize_t n = call(done);
-    if (n <= 0 && errno != EINTR) return false;
+    if (n == 0 || (n < 0 && errno != EINTR)) return false;
     if (n > 0) done += static_cast<std::size_t>(n);
   }
   return true;
