@@ -108,8 +108,9 @@ std::string advice_on_registering(std::size_t bytes) {
 
 std::uint64_t random_key() {
   std::uint64_t key = 0;
-  while (::getrandom(&key, sizeof(key), 0) != sizeof(key)) {
-  }
+  // Up to 256 bytes are returned whole, or not at all.
+  if (::getrandom(&key, sizeof(key), 0) < 0)
+    fail(-errno, "make a random key", "its seccomp profile must allow getrandom");
   return key;
 }
 
