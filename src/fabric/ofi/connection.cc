@@ -108,7 +108,7 @@ void OfiConnection::disarm(Bell bell) {
 bool OfiConnection::silence(Bell bell) { return !origin_.inherited() && link_->bells().silence(bell); }
 
 Wake OfiConnection::wait(Bell bell, Deadline deadline) {
-  return origin_.inherited() ? Wake::gone : link_->bells().wait(bell, deadline);
+  return origin_.inherited() ? Wake::gone : link_->wait(bell, deadline);
 }
 
 void OfiConnection::notify_self(Bell bell) {

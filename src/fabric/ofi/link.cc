@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <string>
@@ -11,8 +12,8 @@
 #include <wherry/error.hpp>
 
 #include "base/log.hpp"
-#include "fabric/check.hpp"
 #include "fabric/ofi/link_message.hpp"
+#include "fabric/wait_for_events.hpp"
 
 namespace wherry::fabric::ofi {
 
@@ -33,6 +34,7 @@ constexpr int kMostHandled = 256;
 void Link::begin(Service& service, Meeting meeting, const Sides& sides) {
   meeting_ = std::move(meeting);
   sides_ = sides;
+  receiver_.begin(sides);
   service_ = &service;
   service.add(this, shared_from_this());
   service.watch(meeting_.socket.get(), shared_from_this());
@@ -65,7 +67,7 @@ void Link::accept(Service& service, Knock knock) {
 void Link::start(Service& service, std::unique_ptr<Endpoint> endpoint) {
   endpoint_ = std::move(endpoint);
   registered_ = service.domain().expose(sides_.segment);
-  if (sides_.exposes) exposed_.emplace(service.domain());
+  receiver_.start(service.domain());
   service.watch(endpoint_->descriptor(), shared_from_this());
   sender_.say(message_of(LinkKind::welcome, layout::kLinkVersion, registered_->key(), registered_->address(),
                          sides_.segment.size()));
@@ -74,8 +76,8 @@ void Link::start(Service& service, std::unique_ptr<Endpoint> endpoint) {
 void Link::on_connected() {
   const std::lock_guard lock(mutex_);
   connected_ = true;
-  if (opening_ != nullptr && peer_) opening_->notify();
   (void)drive_locked();
+  if (opening_ != nullptr && receiver_.peer()) opening_->notify();
 }
 
 void Link::on_end(int error) {
@@ -98,20 +100,20 @@ bool Link::serve(int descriptor) {
     return false;
   }
   // While a waiter drives the endpoint, reading it here, too, makes both slow.
-  if (const auto until = park_.defer(Service::Clock::now()); until && !broken_) {
+  if (const auto until = park_.defer(Service::Clock::now()); until && !receiver_.is_broken()) {
     service_->leave_alone(descriptor, *until);
     return false;
   }
   const bool more = drive_locked();
-  if (broken_) finish(*service_);
+  if (receiver_.is_broken()) finish(*service_);
   return more;
 }
 
 bool Link::look() {
   const std::lock_guard lock(mutex_);
   if (is_gone()) return false;
-  const bool more = drive_locked();
-  if (broken_ || (ends_at_ && *ends_at_ <= std::chrono::steady_clock::now())) finish(*service_);
+  const bool more = !park_.defer(Service::Clock::now()) && drive_locked();
+  if (receiver_.is_broken() || (ends_at_ && *ends_at_ <= std::chrono::steady_clock::now())) finish(*service_);
   return more;
 }
 
@@ -133,8 +135,8 @@ void Link::on_socket() {
 void Link::finish(Service& service) {
   constexpr int kMostRounds = 4096;
   // Handles the bytes and words that the peer sent before its end, unless it broke the protocol.
-  for (int i = 0; endpoint_ != nullptr && !broken_ && i < kMostRounds; ++i) {
-    if (endpoint_->poll(*this, kMostHandled) <= 0) break;
+  for (int i = 0; endpoint_ != nullptr && !receiver_.is_broken() && i < kMostRounds; ++i) {
+    if (endpoint_->poll(receiver_, kMostHandled) <= 0) break;
   }
   release(service);
   bells_.set_gone();
@@ -150,7 +152,7 @@ void Link::release(Service& service) noexcept {
   service.remove(this);
   service.expect_no_longer(meeting_.token);
   endpoint_.reset();
-  exposed_.reset();
+  receiver_.end();
   registered_.reset();
 }
 
@@ -171,37 +173,74 @@ void Link::fail_later() {
 
 void Link::drive(Bell bell) {
   const std::lock_guard lock(mutex_);
-  if (is_gone() || endpoint_ == nullptr || broken_) return;
+  if (is_gone() || endpoint_ == nullptr || receiver_.is_broken()) return;
   park_.drive(bell, Service::Clock::now());
-  if (endpoint_->poll(*this, kMostHandled) >= 0) {
+  if (endpoint_->poll(receiver_, kMostHandled) >= 0) {
     send();
   } else {
     fail_later();
   }
   driven_ = true;
-  if (broken_) service_->nudge();
+  if (receiver_.is_broken()) service_->nudge();
 }
 
 void Link::end_drive(bool sleeps) {
   const std::lock_guard lock(mutex_);
-  if (std::exchange(driven_, false) && !is_gone() && drive_locked()) service_->nudge();
-  if (!sleeps) return;
+  if (endpoint_ == nullptr) return;
+  const bool more = std::exchange(driven_, false) && !endpoint_->may_sleep() && drive_locked();
+  if (!sleeps && !more) return;
   const bool deferred = park_.end(Bell::data);
-  if ((park_.end(Bell::space) || deferred) && endpoint_ != nullptr) service_->resume(endpoint_->descriptor());
+  if (park_.end(Bell::space) || deferred) service_->resume(endpoint_->descriptor());
+  if (more) service_->nudge();  // no descriptor may tell of it
+}
+
+Wake Link::wait(Bell bell, const Deadline& deadline) {
+  for (;;) {
+    if (is_gone()) return Wake::gone;
+    if (bells_.silence(bell)) return is_gone() ? Wake::gone : Wake::rung;
+    const int endpoint = begin_sleep();
+    std::array<pollfd, 2> polled{pollfd{.fd = bells_.descriptor(bell), .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = endpoint, .events = POLLIN, .revents = 0}};  // -1 is ignored
+    const int ready = wait_for_events(polled, deadline);
+    if (endpoint >= 0) end_sleep(endpoint);
+    if (ready == 0) return Wake::timeout;
+  }
+}
+
+/// Returns the endpoint's descriptor, which the service then ignores; -1 if the service is to drive the endpoint.
+int Link::begin_sleep() {
+  const std::lock_guard lock(mutex_);
+  if (has_sleeper_ || endpoint_ == nullptr || !connected_) return -1;
+  if (drive_locked() || receiver_.is_broken()) {
+    service_->nudge();
+    return -1;
+  }
+  has_sleeper_ = true;
+  service_->report(endpoint_->descriptor(), false);
+  return endpoint_->descriptor();
+}
+
+void Link::end_sleep(int descriptor) {
+  const std::lock_guard lock(mutex_);
+  has_sleeper_ = false;
+  if (endpoint_ == nullptr || endpoint_->descriptor() != descriptor) return;  // released meanwhile
+  if (drive_locked() || receiver_.is_broken()) service_->nudge();
+  service_->report(descriptor, true);
 }
 
 /// Prepares a sleep on the endpoint's descriptor. Returns true if there may be more to do.
 bool Link::drive_locked() {
-  if (endpoint_ == nullptr || broken_) return false;
+  if (endpoint_ == nullptr || receiver_.is_broken()) return false;
   constexpr int kMostRounds = 8;
   for (int i = 0; i < kMostRounds; ++i) {
-    const int handled = endpoint_->poll(*this, kMostHandled);
+    const int handled = endpoint_->poll(receiver_, kMostHandled);
     if (handled < 0) {
       fail_later();
       return false;
     }
     send();
-    if (broken_) return false;
+    if (receiver_.is_broken()) return false;
+    if (opening_ != nullptr && connected_ && receiver_.peer()) opening_->notify();
     if (handled == 0 && endpoint_->may_sleep()) return false;
   }
   return true;
@@ -209,12 +248,12 @@ bool Link::drive_locked() {
 
 bool Link::is_ended_by_peer() {
   const std::lock_guard lock(mutex_);
-  return ended_by_peer_ || (connected_ && peer_);
+  return ended_by_peer_ || (connected_ && receiver_.peer());
 }
 
 bool Link::is_ending() {
   const std::lock_guard lock(mutex_);
-  return is_gone() || broken_ || ends_at_;
+  return is_gone() || receiver_.is_broken() || ends_at_;
 }
 
 void Link::forget_opening() {
@@ -224,7 +263,7 @@ void Link::forget_opening() {
 
 bool Link::is_open() {
   const std::lock_guard lock(mutex_);
-  return peer_.has_value() && connected_;
+  return receiver_.peer().has_value() && connected_;
 }
 
 std::size_t Link::put(std::uint64_t offset, std::span<const std::byte> source) {
@@ -265,7 +304,7 @@ Result Link::flush(const Deadline& deadline) {
 /// Sends what is queued, as far as the endpoint takes it.
 void Link::send() {
   if (endpoint_ == nullptr || !connected_ || ends_at_) return;
-  if (!sender_.send(*endpoint_, peer_)) fail_later();
+  if (!sender_.send(*endpoint_, receiver_.peer())) fail_later();
 }
 
 std::shared_ptr<const RemotePlace> Link::reach(const memory::RemoteKey& key, std::size_t bytes, int& error) {
@@ -273,106 +312,13 @@ std::shared_ptr<const RemotePlace> Link::reach(const memory::RemoteKey& key, std
   std::unique_lock lock(mutex_);
   error = ENXIO;
   if (is_gone()) return nullptr;
-  const std::uint32_t number = ++reach_number_;
-  reaches_.emplace(number, std::nullopt);
-  sender_.say(message_of(LinkKind::reach, number, key.place, key.kind, bytes));
+  const std::uint32_t question = receiver_.ask();
+  sender_.say(message_of(LinkKind::reach, question, key.place, key.kind, bytes));
   send();
-  changed_.wait_for(lock, kAnswerTimeout, [&] { return is_gone() || reaches_.at(number).has_value(); });
-  const auto answer = reaches_.extract(number).mapped();
+  changed_.wait_for(lock, kAnswerTimeout, [&] { return is_gone() || receiver_.is_answered(question); });
+  const auto answer = receiver_.take_answer(question);
   if (answer) error = answer->error;
   return answer && error == 0 ? std::make_shared<const RemotePlace>(answer->place) : nullptr;
-}
-
-void Link::on_sent() {
-  if (sender_.on_sent()) changed_.notify_all();
-}
-
-void Link::on_read() {
-  sender_.on_read();
-  changed_.notify_all();
-}
-
-void Link::on_word(std::uint64_t data) {
-  if (broken_) return;
-  const PeerSlots::Slot* const slot = slots_.find(layout::slot_of(data));
-  if (slot == nullptr) {
-    break_off("a word for a place that was never named");
-    return;
-  }
-  store(sides_.segment.data() + slot->offset, layout::slot_value(data), slot->bell);
-}
-
-void Link::on_message(const LinkMessage& message) {
-  if (broken_) return;
-  std::optional<Bell> bell;
-  switch (static_cast<LinkKind>(message.kind)) {
-    case LinkKind::welcome:
-      on_welcome(message);
-      return;
-    case LinkKind::slot:
-      if (!slots_.add(message, sides_.segment.size())) break;
-      return;
-    case LinkKind::word:
-      if (!is_word(message.a, sides_.segment.size()) || !parse_bell(message.number, bell)) break;
-      store(sides_.segment.data() + message.a, message.b, bell);
-      return;
-    case LinkKind::region_word: {
-      std::byte* const at = exposed_ ? exposed_->word_at(message.c, message.a) : nullptr;
-      if (at == nullptr) return break_off("a word outside exposed memory");
-      store(at, message.b, {});
-      return;
-    }
-    case LinkKind::flush:
-      if (!sender_.answer(message_of(LinkKind::flushed, 0, message.a))) break;
-      return;
-    case LinkKind::flushed:
-      if (!sender_.on_flushed(message.a)) break;
-      changed_.notify_all();
-      return;
-    case LinkKind::reach:
-      on_reach(message);
-      return;
-    case LinkKind::reached:
-      on_reached(message);
-      return;
-  }
-  break_off("a message that makes no sense");
-}
-
-void Link::on_welcome(const LinkMessage& message) {
-  if (peer_ || message.number != layout::kLinkVersion || message.c != sides_.peer_bytes) {
-    break_off("a welcome of another version or of another segment");
-    return;
-  }
-  peer_ = RemotePlace{message.a, message.b};
-  if (opening_ != nullptr && connected_) opening_->notify();
-  changed_.notify_all();
-}
-
-void Link::on_reach(const LinkMessage& message) {
-  RemotePlace place;
-  const int error = exposed_ ? exposed_->find({message.a, message.b}, message.c, place) : ENXIO;
-  const auto code = static_cast<std::uint64_t>(error);
-  if (!sender_.answer(message_of(LinkKind::reached, message.number, place.key, place.address, code)))
-    break_off("questions, and takes no answers");
-}
-
-void Link::on_reached(const LinkMessage& message) {
-  const auto asked = reaches_.find(message.number);
-  if (asked == reaches_.end()) return;  // the answer came after the timeout
-  const bool is_errno = message.c < 4096;
-  asked->second = Answer{{message.a, message.b}, is_errno ? static_cast<int>(message.c) : EPROTO};
-  changed_.notify_all();
-}
-
-/// Stores a word of the peer, after everything that the peer put before.
-void Link::store(std::byte* at, std::uint64_t value, std::optional<Bell> bell) {
-  reinterpret_cast<wherry::layout::Word*>(at)->store(value, std::memory_order_release);  // SIGNAL
-  if (bell) bells_.ring(*bell);
-}
-
-void Link::break_off(const char* reason) {
-  if (!std::exchange(broken_, true)) log::write(log::Level::warning, std::string("ofi: a peer sent ") + reason);
 }
 
 }  // namespace wherry::fabric::ofi

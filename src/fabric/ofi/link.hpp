@@ -5,7 +5,6 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -16,30 +15,23 @@
 #include "fabric/bell.hpp"
 #include "fabric/event_bell.hpp"
 #include "fabric/ofi/endpoint.hpp"
-#include "fabric/ofi/exposed_memory.hpp"
 #include "fabric/ofi/link_bells.hpp"
+#include "fabric/ofi/link_receiver.hpp"
 #include "fabric/ofi/link_sender.hpp"
 #include "fabric/ofi/service.hpp"
-#include "fabric/ofi/word_slots.hpp"
 #include "fabric/service_park.hpp"
 
 namespace wherry::fabric::ofi {
 
 /// Thread-safe, except where noted.
-class Link final : public Served, public std::enable_shared_from_this<Link>, private Endpoint::Handler {
+class Link final : public Served, public std::enable_shared_from_this<Link> {
  public:
   using Item = LinkSender::Item;
 
-  struct Sides {
-    std::span<std::byte> segment;  ///< this side's segment; must be valid until `close` returns
-    std::size_t peer_bytes = 0;    ///< size of the peer's segment
-    bool exposes = false;          ///< the peer may reach memory that this side exposes
-  };
+  using Sides = LinkSides;
 
-  /// Throws Error(EMFILE).
-  Link() = default;
   /// For a connector. `opening` is rung when the link is open or gone.
-  explicit Link(std::shared_ptr<const EventBell> opening) : opening_(std::move(opening)) {}
+  explicit Link(std::shared_ptr<const EventBell> opening = nullptr) : opening_(std::move(opening)) {}
 
   // Beginning and events. All with the service's mutex held. A connector calls `dial`, a listener `expect`, before
   // anything else.
@@ -67,6 +59,9 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   /// After the last `drive`: from then on the endpoint's descriptor tells of what arrives. `sleeps`: this side goes to
   /// sleep, which ends all leases. Otherwise they stay: ending one after each message would wake the service for each.
   void end_drive(bool sleeps);
+  /// As Connection::wait. One waiter at a time sleeps on the endpoint, in place of the service, and drives it: so one
+  /// thread wakes up for a message, not two.
+  Wake wait(Bell bell, const Deadline& deadline);
 
   /// Asks the peer's fabric for memory that the peer exposes. Blocks for at most 10 s. On failure returns null and sets
   /// `error`.
@@ -85,33 +80,19 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   [[nodiscard]] const Meeting& meeting() const { return meeting_; }
 
  private:
-  struct Answer {
-    RemotePlace place;
-    int error = 0;
-  };
-
   // With mutex_ held.
   void begin(Service& service, Meeting meeting, const Sides& sides);
   void start(Service& service, std::unique_ptr<Endpoint> endpoint);
   void send();
   bool drive_locked();
-  void break_off(const char* reason);
+  int begin_sleep();
+  void end_sleep(int descriptor);
   void fail_later();
 
   // With the service's mutex held, too.
   void on_socket();
   void finish(Service& service);
   void release(Service& service) noexcept;
-
-  // Endpoint::Handler
-  void on_sent() override;
-  void on_read() override;
-  void on_word(std::uint64_t data) override;
-  void on_message(const layout::LinkMessage& message) override;
-  void on_welcome(const layout::LinkMessage& message);
-  void on_reach(const layout::LinkMessage& message);
-  void on_reached(const layout::LinkMessage& message);
-  void store(std::byte* at, std::uint64_t value, std::optional<Bell> bell);
 
   Meeting meeting_;
   Sides sides_;
@@ -124,16 +105,12 @@ class Link final : public Served, public std::enable_shared_from_this<Link>, pri
   Service* service_ = nullptr;                // set by dial and expect
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<Registration> registered_;
-  std::optional<ExposedMemory> exposed_;
   bool connected_ = false;
+  bool has_sleeper_ = false;    // a waiter sleeps on the endpoint's descriptor
   bool driven_ = false;         // since then the endpoint was not asked whether its descriptor may be slept on
   bool ended_by_peer_ = false;  // its rendezvous socket has ended
-  bool broken_ = false;         // the peer broke the protocol: the service must end the connection
-  std::optional<RemotePlace> peer_;
   LinkSender sender_{bells_};
-  PeerSlots slots_;
-  std::uint32_t reach_number_ = 0;
-  std::map<std::uint32_t, std::optional<Answer>> reaches_;
+  LinkReceiver receiver_{bells_, sender_, changed_};
   Deadline ends_at_;  // set when the link is ending: the service ends it then at the latest
 };
 

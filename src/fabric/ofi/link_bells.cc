@@ -37,12 +37,4 @@ bool LinkBells::silence(Bell bell) {
   return rung;
 }
 
-Wake LinkBells::wait(Bell bell, const Deadline& deadline) {
-  for (;;) {
-    if (is_gone()) return Wake::gone;
-    if (silence(bell)) return is_gone() ? Wake::gone : Wake::rung;
-    if (!bells_[index(bell)].await(deadline)) return Wake::timeout;
-  }
-}
-
 }  // namespace wherry::fabric::ofi

@@ -20,7 +20,6 @@ class LinkBells {
   void arm(Bell bell);
   void disarm(Bell bell);
   bool silence(Bell bell);
-  Wake wait(Bell bell, const Deadline& deadline);
   [[nodiscard]] int descriptor(Bell bell) const { return bells_[index(bell)].descriptor(); }
   void notify(Bell bell) { bells_[index(bell)].notify(); }
   void notify_all();

@@ -111,7 +111,7 @@ void Service::unwatch(int descriptor) noexcept {
 void Service::leave_alone(int descriptor, Clock::time_point until) {
   if (!watched_.contains(descriptor)) return;
   // Level-triggered, it would keep epoll from sleeping.
-  if (left_alone_.insert_or_assign(descriptor, until).second) report(descriptor, 0);
+  if (left_alone_.insert_or_assign(descriptor, until).second) report(descriptor, false);
 }
 
 void Service::resume(int descriptor) {
@@ -122,8 +122,8 @@ void Service::resume(int descriptor) {
   nudge_.notify();
 }
 
-void Service::report(int descriptor, std::uint32_t events) const noexcept {
-  epoll_event event{.events = events, .data = {.fd = descriptor}};
+void Service::report(int descriptor, bool on) const noexcept {
+  epoll_event event{.events = on ? kReports : 0, .data = {.fd = descriptor}};
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, descriptor, &event);
 }
 
@@ -186,7 +186,7 @@ bool Service::serve_again(Clock::time_point now) {
     // Unless serving it has extended that, or has ended the connection.
     if (const auto still = left_alone_.find(descriptor); still != left_alone_.end() && still->second == kNow) {
       left_alone_.erase(still);
-      report(descriptor, kReports);
+      report(descriptor, true);
     }
   }
   return more;

@@ -52,6 +52,9 @@ class Service {
   /// Ends `leave_alone` of a descriptor. Needs no mutex.
   void resume(int descriptor);
 
+  /// Whether the service is told of a descriptor that it watches. Needs no mutex.
+  void report(int descriptor, bool on) const noexcept;
+
   // The following must be called with the mutex held.
   [[nodiscard]] Domain& domain() { return domain_; }
   /// Serves `served` when `descriptor` is readable, and keeps it alive, until `unwatch`. Throws Error(ENOSPC, ENOMEM).
@@ -80,7 +83,6 @@ class Service {
   bool serve_news();
   void dispatch(Domain::News news);
   void add_to_epoll(int descriptor, std::uint32_t events);
-  void report(int descriptor, std::uint32_t events) const noexcept;
   bool serve(int descriptor);
   bool serve_again(Clock::time_point now);
   bool look_at_all();
@@ -89,9 +91,9 @@ class Service {
   Domain domain_;
   UniqueFd epoll_;
   EventBell nudge_;
-  std::atomic<bool> nudged_{false};  // to look at all
-  std::mutex resumed_mutex_;         // nothing else is taken while it is held
-  std::vector<int> resumed_;         // descriptors
+  std::atomic<bool> nudged_{false};                 // to look at all
+  std::mutex resumed_mutex_;                        // nothing else is taken while it is held
+  std::vector<int> resumed_;                        // descriptors
   Clock::time_point next_look_{};                   // at all
   std::map<int, std::shared_ptr<Served>> watched_;  // by descriptor
   std::map<int, Clock::time_point> left_alone_;     // by descriptor: until when epoll does not report it
