@@ -119,6 +119,7 @@ class Victim {
         break;
       case 6:
         connection_->progress(Bell::data);
+        if (input_.one_in(2)) connection_->end_progress(Bell::data);
         break;
       case 7:
         expose();
@@ -223,7 +224,14 @@ class Victim {
     link_->on_end(error);
   }
 
+  /// As after a millisecond in which no waiter has driven the link.
+  void end_leases() {
+    connection_->arm(Bell::data);
+    connection_->disarm(Bell::data);
+  }
+
   void serve() {
+    end_leases();
     const std::lock_guard serving(service_.mutex());
     (void)link_->serve(kEndpointDescriptor);
   }
@@ -237,6 +245,7 @@ class Victim {
   }
 
   void check() {
+    end_leases();
     {
       const std::lock_guard serving(service_.mutex());
       if (input_.one_in(4) || peer_.model.is_broken()) (void)link_->look();

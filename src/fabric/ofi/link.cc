@@ -215,9 +215,10 @@ int Link::begin_sleep() {
     service_->nudge();
     return -1;
   }
-  has_sleeper_ = true;
-  service_->report(endpoint_->descriptor(), false);
-  return endpoint_->descriptor();
+  const int descriptor = endpoint_->descriptor();
+  has_sleeper_ = descriptor >= 0;
+  if (has_sleeper_) service_->report(descriptor, false);
+  return descriptor;
 }
 
 void Link::end_sleep(int descriptor) {

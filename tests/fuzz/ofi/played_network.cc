@@ -85,5 +85,9 @@ Service& Service::instance() {
 }
 void Service::watch(int descriptor, std::shared_ptr<Served> served) { watched_[descriptor] = std::move(served); }
 void Service::unwatch(int descriptor) noexcept { watched_.erase(descriptor); }
+void Service::leave_alone(int /*descriptor*/, Clock::time_point /*until*/) {}
+void Service::report(int /*descriptor*/, bool /*on*/) const noexcept {}
+void Service::resume(int /*descriptor*/) {}
+void Service::nudge() noexcept {}
 
 }  // namespace wherry::fabric::ofi
