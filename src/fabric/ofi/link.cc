@@ -18,7 +18,6 @@
 namespace wherry::fabric::ofi {
 
 using layout::LinkKind;
-using layout::LinkMessage;
 
 namespace {
 
