@@ -30,6 +30,7 @@ i_engine* wherry_or_zmtp_engine(fd_t fd, const options_t& options, const endpoin
 }
 
 // Until a stream carries the connection, libzmq's own engine runs, and not the parent class.
+// NOLINTBEGIN(bugprone-parent-virtual-call)
 
 wherry_mapped_engine_t::wherry_mapped_engine_t(fd_t socket, const options_t& options,
                                                const endpoint_uri_pair_t& endpoints)

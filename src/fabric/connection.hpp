@@ -84,8 +84,8 @@ class Connection : public Bells {
   /// Drives this connection on the calling thread, for a waiter of `bell` that polls its memory. If `progresses`,
   /// memory changes only in this call, or in a service thread of the fabric, which is slower. Never waits. Thread-safe.
   /// The service thread leaves the connection alone until `arm` or `flush`, and at most for ServicePark::kLease after
-  /// the last call. On a fabric with neither `map` nor `progresses`, polling is useless, and takes CPU time from the service
-  /// thread.
+  /// the last call. On a fabric with neither `map` nor `progresses`, polling is useless, and takes CPU time from the
+  /// service thread.
   virtual void progress(Bell /*bell*/) {}
   /// The waiter has stopped polling: the service thread may take over at once. Cheap; may be called without `progress`.
   virtual void end_progress(Bell /*bell*/) {}
