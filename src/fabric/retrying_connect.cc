@@ -154,7 +154,12 @@ std::unique_ptr<Connecting> start_connect(Fabric& fabric, const Address& address
     return fabric.connect(address, offer);
   } catch (const Error& refusal) {
     if (!is_refusal(refusal)) throw;
-    if (!plan_next(schedule, until, is_full(refusal))) throw;
+    const auto started = schedule.next();
+    if (!plan_next(schedule, until, is_full(refusal))) {
+      const Deadline& limit = is_full(refusal) ? until.queue_full : until.nobody_listens;
+      if (limit > started) give_up(refusal, schedule);  // this attempt took all the time
+      throw;
+    }
     log_waiting(refusal);
     return std::make_unique<RetryingConnect>(fabric, address, offer, until, schedule, refusal);
   }
