@@ -7,8 +7,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <numeric>
 #include <stdexcept>
+#include <vector>
 
+#include "bench/harness/link.hpp"
 #include "bench/harness/participant.hpp"
 #include "bench/harness/process_group.hpp"
 #include "bench/harness/sample_memory.hpp"
@@ -63,30 +66,6 @@ void check_sums(SampleMemory& shared, const Sample& sample) {
   if (!right) throw std::runtime_error("what was received is not what was sent");
 }
 
-Outcome add_up(SampleMemory& shared, const Sample& sample) {
-  Outcome outcome;
-  outcome.seconds = static_cast<double>(shared.report(0).ended_at - shared.started_at()) / 1e9;
-  outcome.lap = shared.lap();
-  if (outcome.lap > 0 && sample.question == Question::stream) {
-    outcome.first_lap_seconds = static_cast<double>(shared.report(0).lap_ended_at - shared.opened_at()) / 1e9;
-  }
-  for (std::uint32_t rank = 0; rank < shared.ranks(); ++rank) {
-    const Report& report = shared.report(rank);
-    if (!report.complete) throw std::runtime_error(name_of(rank) + " did not report");
-    outcome.cpu_seconds += report.cpu_seconds;
-    outcome.context_switches += report.context_switches;
-    outcome.memory_bytes += report.memory_bytes;
-  }
-  check_sums(shared, sample);
-  if (sample.question == Question::stream) return outcome;
-  for (std::uint32_t rank = sample.question == Question::asleep ? 0 : 1; rank <= 1; ++rank) {
-    const std::span<double> latencies = shared.latencies(rank);
-    outcome.latencies_ns.insert(outcome.latencies_ns.end(), latencies.begin(), latencies.end());
-  }
-  std::sort(outcome.latencies_ns.begin(), outcome.latencies_ns.end());
-  return outcome;
-}
-
 }  // namespace
 
 std::uint64_t warm_up_messages(const Sample& sample, bool in_place) {
@@ -99,20 +78,53 @@ std::uint64_t warm_up_messages(const Sample& sample, bool in_place) {
   return std::clamp<std::uint64_t>(bytes / sample.size, least, most);
 }
 
-Outcome LinkSystem::run(const Sample& sample) {
-  static std::uint64_t number = 0;
-  const std::string unique = fmt::format("wherry-bench-{}-{}", ::getpid(), ++number);
-  SampleMemory shared(sample.senders, sample.question == Question::stream ? 0 : sample.messages, bystanders());
-  ProcessGroup group;
-  for (std::uint32_t rank = 0; rank <= sample.senders; ++rank) {
-    group.start(name_of(rank), [&, rank] { return process(*this, sample, shared, rank, unique); });
+Outcome add_up(SampleMemory& shared, const Sample& sample) {
+  Outcome outcome;
+  outcome.seconds = static_cast<double>(shared.report(0).part_ns) / 1e9;
+  outcome.lap = shared.lap();
+  if (outcome.lap > 0 && sample.question == Question::stream) {
+    outcome.first_lap_seconds = static_cast<double>(shared.report(0).lap_ns) / 1e9;
   }
-  for (std::uint32_t rank = shared.ranks(); rank < shared.processes(); ++rank) {
-    group.start(bystander_name(rank), [&, rank] { return bystander(*this, sample, shared, rank, unique); });
+  for (std::uint32_t rank = 0; rank < shared.ranks(); ++rank) {
+    const Report& report = shared.report(rank);
+    if (!report.complete) throw std::runtime_error(name_of(rank) + " did not report");
+    outcome.cpu_seconds += report.cpu_seconds;
+    outcome.context_switches += report.context_switches;
+    outcome.memory_bytes += report.memory_bytes;
+  }
+  check_sums(shared, sample);
+  if (sample.question == Question::stream) return outcome;
+  const std::span<double> latencies = shared.latencies(1);
+  outcome.latencies_ns.assign(latencies.begin(), latencies.end());
+  if (sample.question == Question::asleep) {
+    const std::span<double> kept = shared.latencies(0);
+    for (std::size_t i = 0; i < kept.size(); ++i) outcome.latencies_ns[i] = (latencies[i] - kept[i]) / 2;
+  }
+  std::sort(outcome.latencies_ns.begin(), outcome.latencies_ns.end());
+  return outcome;
+}
+
+void run_ranks(LinkSystem& system, const Sample& sample, SampleMemory& shared, std::span<const std::uint32_t> ranks,
+               const std::string& name) {
+  ProcessGroup group;
+  for (const std::uint32_t rank : ranks) {
+    const bool takes_part = rank < shared.ranks();
+    group.start(takes_part ? name_of(rank) : bystander_name(rank), [&, rank, takes_part] {
+      return takes_part ? process(system, sample, shared, rank, name) : bystander(system, sample, shared, rank, name);
+    });
   }
   const std::string failure =
       group.wait(std::chrono::milliseconds(static_cast<std::int64_t>(sample.timeout_seconds * 1e3)));
   if (!failure.empty()) throw std::runtime_error(explain(failure, shared));
+}
+
+Outcome LinkSystem::run(const Sample& sample) {
+  static std::uint64_t number = 0;
+  const std::string unique = fmt::format("wherry-bench-{}-{}", ::getpid(), ++number);
+  SampleMemory shared(sample.senders, sample.question == Question::stream ? 0 : sample.messages, bystanders());
+  std::vector<std::uint32_t> ranks(shared.processes());
+  std::iota(ranks.begin(), ranks.end(), 0U);
+  run_ranks(*this, sample, shared, ranks, unique);
   return add_up(shared, sample);
 }
 

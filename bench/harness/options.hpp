@@ -37,6 +37,13 @@ struct MailboxOptions {
   std::vector<std::uint32_t> connected{};  ///< senders to one receiver; empty: by default
 };
 
+/// Of `wherry bench net` alone: between real hosts instead of two network namespaces.
+struct NetOptions {
+  bool listens = false;        ///< serve a program on another host
+  std::string connect{};       ///< the host that listens; empty: none
+  std::uint16_t port = 46990;  ///< of the connection between the two programs
+};
+
 struct Options {
   std::vector<std::uint64_t> sizes{};  ///< bytes of one message
   std::uint64_t bytes = 1 << 30;       ///< payload of one sample, at most
@@ -53,6 +60,7 @@ struct Options {
   FileOptions file{};
   MpiOptions mpi{};
   MailboxOptions mailbox{};
+  NetOptions net{};
 };
 
 }  // namespace wherry::bench

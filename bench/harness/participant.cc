@@ -55,7 +55,7 @@ class Participant {
     sample_.question == Question::stream ? stream(sample_.messages)
                                          : exchange(sample_.messages, shared_.latencies(rank_));
     Report& report = shared_.report(rank_);
-    report.ended_at = static_cast<std::int64_t>(wherry::monotonic_ns());
+    report.part_ns = static_cast<std::int64_t>(wherry::monotonic_ns()) - shared_.started_at();
     const Usage used = usage_now(RUSAGE_SELF) - before;
     report.cpu_seconds = used.cpu;
     report.context_switches = used.switches;
@@ -79,7 +79,7 @@ class Participant {
     if (lap == 0) return;
     if (sample_.question == Question::stream) {
       stream(lap);
-      shared_.report(rank_).lap_ended_at = static_cast<std::int64_t>(wherry::monotonic_ns());
+      shared_.report(rank_).lap_ns = static_cast<std::int64_t>(wherry::monotonic_ns()) - shared_.opened_at();
       return;
     }
     for (const bool sends : {rank_ != 0, rank_ == 0}) {
@@ -124,21 +124,28 @@ class Participant {
     link_.finish();
   }
 
-  // One way each, since the pauses must not count: the two processes share a clock.
+  /// Rank 1 notes each round trip, rank 0 how long it kept the message: hosts share no clock.
   void exchange_asleep(std::uint64_t rounds, std::span<double> latencies) {
     for (std::uint64_t i = 0; i < rounds; ++i) {
-      if (rank_ != 0) send_after_pause();
-      receive();
-      const auto now = static_cast<std::int64_t>(wherry::monotonic_ns());
-      if (!latencies.empty()) latencies[i] = static_cast<double>(now - shared_.sent_at(1 - rank_));
-      if (rank_ == 0) send_after_pause();
+      if (rank_ == 0) {
+        receive();
+        const std::uint64_t received = wherry::monotonic_ns();
+        const std::uint64_t sent = send_after_pause();
+        if (!latencies.empty()) latencies[i] = static_cast<double>(sent - received);
+      } else {
+        const std::uint64_t sent = send_after_pause();
+        receive();
+        if (!latencies.empty()) latencies[i] = static_cast<double>(wherry::monotonic_ns() - sent);
+      }
     }
   }
 
-  void send_after_pause() {
+  /// Returns when it began to send.
+  std::uint64_t send_after_pause() {
     std::this_thread::sleep_for(kUntilAsleep);
-    shared_.sent_at(rank_) = static_cast<std::int64_t>(wherry::monotonic_ns());
+    const std::uint64_t now = wherry::monotonic_ns();
     send();
+    return now;
   }
 
   void send() {

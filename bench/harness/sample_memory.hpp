@@ -31,11 +31,11 @@ class StartBarrier {
 /// What one process tells. W: that process alone.
 struct Report {
   std::atomic<bool> complete = false;
-  std::uint64_t lap = 0;          ///< messages that go once round the memory it sends through
-  std::uint64_t warm_up = 0;      ///< messages before the start barrier, of which those of the lap are the first
-  std::int64_t lap_ended_at = 0;  ///< when it had received them, ns of the monotonic clock
-  std::int64_t ended_at = 0;      ///< when its part was over, ns of the monotonic clock
-  double cpu_seconds = 0;         ///< between the start barrier and then
+  std::uint64_t lap = 0;      ///< messages that go once round the memory it sends through
+  std::uint64_t warm_up = 0;  ///< messages before the start barrier, of which those of the lap are the first
+  std::int64_t lap_ns = 0;    ///< from the barrier `open` until it had received them
+  std::int64_t part_ns = 0;   ///< from the start barrier until its part was over
+  double cpu_seconds = 0;     ///< between the start barrier and then
   std::uint64_t context_switches = 0;
   std::uint64_t sum = 0;  ///< of what it wrote or read
   std::uint64_t memory_bytes = 0;
@@ -44,11 +44,25 @@ struct Report {
   void set_error(std::string_view text);
 };
 
+/// The rank of a sample that runs on another host, which shares no memory with this one. There is one such rank, and
+/// one here. All calls throw std::runtime_error if the other host fails.
+class RemoteRank {
+ public:
+  virtual ~RemoteRank() = default;
+  [[nodiscard]] virtual std::uint32_t rank() const = 0;
+  /// Waits until both ranks have called it. Sends lap and warm_up of `own`, and stores those of the other in `other`.
+  virtual void meet(const Report& own, Report& other) = 0;
+  /// As in ExchangeArea, which is shown to the remote rank, and read from it.
+  virtual void post(std::string_view bytes) = 0;
+  virtual std::string read() = 0;
+};
+
 class SampleMemory final : public ExchangeArea {
  public:
   /// For ranks 0 to `senders`, and room for `latencies` of each of two. Bystanders have the next ranks, and nothing but
-  /// a report.
-  SampleMemory(std::uint32_t senders, std::size_t latencies, std::uint32_t bystanders = 0);
+  /// a report. `remote`: the rank that runs on another host, if one does; it must outlive this object.
+  SampleMemory(std::uint32_t senders, std::size_t latencies, std::uint32_t bystanders = 0,
+               RemoteRank* remote = nullptr);
   ~SampleMemory() override;
   SampleMemory(const SampleMemory&) = delete;
   SampleMemory& operator=(const SampleMemory&) = delete;
@@ -59,13 +73,13 @@ class SampleMemory final : public ExchangeArea {
   [[nodiscard]] std::uint32_t ranks() const { return ranks_; }
   [[nodiscard]] std::uint32_t processes() const { return processes_; }
   /// Passed when all links are open and their laps known.
-  void open() { shared_->open.pass(ranks_); }
+  void open() { pass(shared_->open); }
   /// Passed when all links are warm.
-  void start() { shared_->start.pass(ranks_); }
+  void start() { pass(shared_->start); }
   /// Passed when all processes have done their parts.
-  void stop() { shared_->stop.pass(ranks_); }
+  void stop() { pass(shared_->stop); }
   /// Passed when no process needs the others' links any more.
-  void leave() { shared_->leave.pass(ranks_); }
+  void leave() { pass(shared_->leave); }
   [[nodiscard]] std::int64_t opened_at() const { return shared_->open.opened_at(); }
   /// The longest lap that any process has reported; to be asked for when all links are open.
   [[nodiscard]] std::uint64_t lap() { return longest(&Report::lap); }
@@ -73,12 +87,11 @@ class SampleMemory final : public ExchangeArea {
   [[nodiscard]] std::uint64_t warm_up() { return longest(&Report::warm_up); }
   [[nodiscard]] std::int64_t started_at() const { return shared_->start.opened_at(); }
   [[nodiscard]] Report& report(std::uint32_t rank);
-  /// When the process of this rank began to send its last message (Question::asleep).
-  [[nodiscard]] std::atomic<std::int64_t>& sent_at(std::uint32_t rank) { return shared_->sent_at[rank].ns; }
   /// What each of the first two processes measured, ns.
   [[nodiscard]] std::span<double> latencies(std::uint32_t rank);
 
  private:
+  void pass(StartBarrier& barrier);
   [[nodiscard]] std::uint64_t longest(std::uint64_t Report::* messages);
 
   static constexpr std::size_t kExchangeBytes = 4000;
@@ -86,19 +99,16 @@ class SampleMemory final : public ExchangeArea {
     std::atomic<std::uint32_t> length = 0;  // Of the text and one more: 0 says that there is none yet.
     char text[kExchangeBytes] = {};
   };
-  struct alignas(64) Stamp {
-    std::atomic<std::int64_t> ns = 0;
-  };
   struct Shared {
     StartBarrier open;
     StartBarrier start;
     StartBarrier stop;
     StartBarrier leave;
-    Stamp sent_at[2];
   };
 
   std::uint32_t ranks_;
   std::uint32_t processes_;
+  RemoteRank* remote_;
   std::size_t latencies_;
   std::size_t mapped_;
   std::byte* memory_;

@@ -21,6 +21,8 @@
 #include "bench/program/options.hpp"
 #include "bench/program/plot.hpp"
 #include "bench/questions/questions.hpp"
+#include "bench/systems/net/driver.hpp"
+#include "bench/systems/net/listening.hpp"
 #include "bench/systems/systems.hpp"
 #include "manual/program.hpp"
 
@@ -49,12 +51,24 @@ std::vector<System*> find_all(const Asked& question, const Registry& registry) {
   return systems;
 }
 
+/// The hosts of the question `net`. Connects to the other one if the options name it.
+std::shared_ptr<net::Hosts> hosts_of(const NetOptions& options) {
+  if (options.connect.empty()) return net::two_namespaces();
+  return std::make_shared<net::Driver>(options.connect, options.port);
+}
+
+[[noreturn]] void serve_other_host(const NetOptions& options) {
+  const auto host = std::make_shared<net::ListeningHost>(options.port);
+  host->serve(find_systems(host));
+}
+
 void ask(const Asked& question, const BenchArguments& arguments) {
   const Options options = arguments.options(question);
+  if (options.net.listens) serve_other_host(options.net);
   // Before anything is measured: that may take minutes.
   if (!arguments.json.empty() && arguments.json != "-") check_writable("--json", arguments.json);
   if (!arguments.plot.empty()) check_drawing(arguments.plot);
-  Registry registry = find_systems();
+  Registry registry = find_systems(hosts_of(options.net));
   std::erase_if(registry.missing, [&](const auto& one) { return !one.question.empty() && !misses(question, one); });
   const std::vector<System*> systems =
       options.systems.empty() ? find_all(question, registry) : registry.select(options.systems, question.name);

@@ -237,6 +237,20 @@ bool is_between_hosts(const std::string& system, const std::string& made_for) {
   return made_for == "net" && system.starts_with("net-");
 }
 
+void add_net_options(CLI::App& command, Options& options) {
+  CLI::Option* const listen = command.add_flag("--listen", options.net.listens,
+                                               "Between real hosts: serve `wherry bench net --connect` of another host "
+                                               "until interrupted");
+  command
+      .add_option("--connect", options.net.connect,
+                  "Between real hosts: measure with HOST, on which `wherry bench net --listen` runs")
+      ->type_name("HOST")
+      ->excludes(listen);
+  command.add_option("--port", options.net.port, "TCP port by which the two programs meet")
+      ->capture_default_str()
+      ->check(CLI::Range(1, 65535));
+}
+
 std::vector<Point> net_points(const Options& options) {
   std::vector<Point> points;
   Options large = options;
@@ -434,12 +448,13 @@ const std::array kQuestions{
           .add_options = mpi::add_options,
           .tables = mpi::tables},
     Asked{.name = "net",
-          .help = "Two hosts, which are network namespaces of this machine: Wherry, libfabric, ZeroMQ, nng and TCP",
+          .help = "Two hosts, or two network namespaces of this machine: Wherry, libfabric, ZeroMQ, nng and TCP",
           .sizes = {8, 64, kKiB, 4 * kKiB, 64 * kKiB, kMiB},
           .smoke = {64, 64 * kKiB},
           .modes = {"handover"},
           .chooses = is_between_hosts,
           .points = net_points,
+          .add_options = add_net_options,
           .tables = net_tables},
     Asked{.name = "python",
           .help = "Arrays from one Python process to another, by Wherry's package, pyzmq, iceoryx2 and shared memory",

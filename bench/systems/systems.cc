@@ -17,7 +17,7 @@
 
 namespace wherry::bench {
 
-Registry find_systems() {
+Registry find_systems(const std::shared_ptr<net::Hosts>& hosts) {
   Registry registry;
   WHERRY_ADD(streams);
   WHERRY_ADD(messages);
@@ -36,7 +36,7 @@ Registry find_systems() {
   file::add_systems(registry);
   mailbox::add_systems(registry);
   mpi::add_systems(registry);
-  net::add_systems(registry);
+  net::add_systems(registry, hosts);
   return registry;
 }
 
