@@ -23,6 +23,11 @@ using statistics::set;
 /// between the two. 16 to 64 KiB measure best with rings of 256 KiB to 4 MiB. Small rings are divided into four pieces.
 constexpr std::size_t kMaxPiece = std::size_t{64} << 10;
 
+/// The same on put fabrics, where each piece is a message of the network. A piece is as large as the unread bytes, so a
+/// lone message still moves in small pieces first. Over tcp, pieces of 512 KiB move 1.2 to 2 times as fast as of 64
+/// KiB.
+constexpr std::size_t kMaxPutPiece = std::size_t{512} << 10;
+
 /// Interval of the liveness check in a sender that never sleeps. It is a system call, so it is not made per message.
 constexpr std::int64_t kLookIntervalNs = 10'000'000;
 
@@ -45,8 +50,8 @@ Sender::Sender(fabric::Connection& connection, std::size_t capacity, ConnectionS
       remote_(connection.map()),
       connection_state_(connection_state),
       counters_(counters),
-      split_(connection, connection_state),
-      piece_(std::min(kMaxPiece, capacity / 4)) {
+      split_(connection, connection_state) {
+  set_pieces(capacity);
   if (remote_ != nullptr && !config::is_set(config::Key::split)) choice_.emplace(capacity);
   if (remote_ != nullptr) {
     auto* page = reinterpret_cast<StreamPage*>(remote_);
@@ -57,6 +62,11 @@ Sender::Sender(fabric::Connection& connection, std::size_t capacity, ConnectionS
     staging_ = staging_memory_.get();
     producer_ = ring::Producer({staging_, capacity}, &own_page_.head, nullptr);
   }
+}
+
+void Sender::set_pieces(std::size_t capacity) {
+  piece_ = std::min(kMaxPiece, capacity / 4);
+  largest_piece_ = remote_ != nullptr ? piece_ : std::min(kMaxPutPiece, capacity / 4);
 }
 
 int Sender::obstacle() {
@@ -94,18 +104,20 @@ Result Sender::copy_and_publish(std::span<const iovec> buffers, std::size_t& cop
   reserved_ = 0;
   std::size_t unpublished = 0;
   bool taken = true;
+  std::size_t piece = next_piece();
   for (const iovec& buffer : buffers) {
     auto rest = bytes_of(buffer);
     // A death noticed meanwhile stops the copying. Bytes published before count as sent.
     while (!rest.empty() && copied < producer_.capacity() && !connection_state_.gone.load(std::memory_order_relaxed)) {
-      const std::size_t n = producer_.copy_in(rest.first(std::min(rest.size(), piece_ - unpublished)), unpublished);
+      const std::size_t n = producer_.copy_in(rest.first(std::min(rest.size(), piece - unpublished)), unpublished);
       if (n == 0) break;
       rest = rest.subspan(n);
       unpublished += n;
       copied += n;
-      if (unpublished == piece_) {
+      if (unpublished == piece) {
         taken = publish(unpublished);
         unpublished = 0;
+        piece = next_piece();
       }
     }
     if (!rest.empty()) break;
@@ -277,7 +289,7 @@ Result Sender::finish() {
 Result Sender::limit_unread(std::size_t bytes) {
   if (producer_.tail() != 0) return Result::failure(EINVAL);
   producer_.limit(std::max(bytes, ring::kMinCapacity));
-  piece_ = std::min(kMaxPiece, producer_.capacity() / 4);
+  set_pieces(producer_.capacity());
   first_lap_.limit(producer_.capacity());
   return Result::moved(0);
 }

@@ -6,6 +6,7 @@
 // overwritten only after the peer's head has passed it. Its put is complete by then, so no completion is waited for.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -74,6 +75,8 @@ class Sender {
   template <class Ready>
   fabric::Wake sleep_for_space(Ready&& ready, fabric::Deadline deadline);
   [[nodiscard]] Result copy_and_publish(std::span<const iovec> buffers, std::size_t& copied);
+  void set_pieces(std::size_t capacity);
+  [[nodiscard]] std::size_t next_piece() const { return std::clamp(producer_.fill(), piece_, largest_piece_); }
   bool publish(std::size_t bytes);
   bool put_range(std::uint64_t from, std::size_t bytes);
   bool set_peers_word(std::size_t offset, std::uint64_t value);
@@ -93,7 +96,8 @@ class Sender {
   SpinBudget spin_;
   SplitSender split_;
   std::optional<SplitChoice> choice_;  ///< none: everything that may be split is split
-  std::size_t piece_;                  ///< most bytes published at once
+  std::size_t piece_ = 0;              ///< most bytes published at once if the receiver has read everything
+  std::size_t largest_piece_ = 0;      ///< the same if it has many unread bytes; on mapped rings, piece_
   std::size_t reserved_ = 0;
   std::size_t wanted_ = 1;  ///< space at which the descriptor becomes readable
   bool finished_ = false;
