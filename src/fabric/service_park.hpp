@@ -64,6 +64,9 @@ class ServicePark {
     return {};
   }
 
+  /// Whether the service has deferred work, and so serves the queue when the lease expires.
+  [[nodiscard]] bool is_deferred() const { return deferred_.load(std::memory_order_relaxed); }
+
  private:
   using Ticks = Clock::rep;
   static constexpr Ticks kNone = 0;

@@ -338,6 +338,8 @@ int Endpoint::poll(Handler& handler, int most) {
       }
     }
     handled += static_cast<int>(got);
+    // Reading on would drive the provider again, which takes two system calls.
+    if (static_cast<std::size_t>(got) < entries.size()) break;
   }
   return handled;
 }

@@ -160,7 +160,8 @@ class Endpoint {
   Posted read(std::span<std::byte> into, const RemotePlace& from);
   Posted send(const layout::LinkMessage& message);  ///< copies it
 
-  /// Drives the provider and handles about `most` completions. Returns their number; -1 if the endpoint failed.
+  /// Drives the provider and handles about `most` completions. Returns their number, 0 if there were none; -1 if the
+  /// endpoint failed.
   int poll(Handler& handler, int most);
   /// Returns a descriptor that is readable while `poll` has something to do. That holds only if `may_sleep` has
   /// returned true since the last poll.

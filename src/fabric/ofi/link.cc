@@ -98,9 +98,14 @@ bool Link::serve(int descriptor) {
     on_socket();
     return false;
   }
-  // While a waiter drives the endpoint, reading it here, too, makes both slow.
-  if (const auto until = park_.defer(Service::Clock::now()); until && !receiver_.is_broken()) {
-    service_->leave_alone(descriptor, *until);
+  return serve_endpoint();
+}
+
+/// While a waiter drives the endpoint, reading it here, too, makes both slow.
+bool Link::serve_endpoint() {
+  const auto until = park_.defer(Service::Clock::now());
+  if (until && endpoint_ != nullptr && !receiver_.is_broken()) {
+    service_->leave_alone(endpoint_->descriptor(), *until);
     return false;
   }
   const bool more = drive_locked();
@@ -108,10 +113,11 @@ bool Link::serve(int descriptor) {
   return more;
 }
 
-bool Link::look() {
+bool Link::look(bool drives) {
   const std::lock_guard lock(mutex_);
   if (is_gone()) return false;
-  const bool more = !park_.defer(Service::Clock::now()) && drive_locked();
+  const bool more = drives && serve_endpoint();
+  if (is_gone()) return false;
   if (receiver_.is_broken() || (ends_at_ && *ends_at_ <= std::chrono::steady_clock::now())) finish(*service_);
   return more;
 }
@@ -186,6 +192,8 @@ void Link::drive(Bell bell) {
 void Link::end_drive(bool sleeps) {
   const std::lock_guard lock(mutex_);
   if (endpoint_ == nullptr) return;
+  // The service looks at the endpoint when the lease expires. To ask now whether it may sleep takes three system calls.
+  if (!sleeps && park_.is_deferred()) return;
   const bool more = std::exchange(driven_, false) && !endpoint_->may_sleep() && drive_locked();
   if (!sleeps && !more) return;
   const bool deferred = park_.end(Bell::data);

@@ -41,7 +41,7 @@ class Link final : public Served, public std::enable_shared_from_this<Link> {
   void on_connected();
   void on_end(int error);
   bool serve(int descriptor) override;
-  bool look() override;
+  bool look(bool drives) override;
 
   /// Ends the link. Blocks until the service does not use it. Afterwards nothing accesses this side's segment or the
   /// sources of its puts.
@@ -90,6 +90,7 @@ class Link final : public Served, public std::enable_shared_from_this<Link> {
   void fail_later();
 
   // With the service's mutex held, too.
+  bool serve_endpoint();
   void on_socket();
   void finish(Service& service);
   void release(Service& service) noexcept;

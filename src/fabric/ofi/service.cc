@@ -26,6 +26,8 @@ namespace {
 
 /// Limits the delay if a provider loses a wake-up.
 constexpr std::chrono::milliseconds kLookInterval{1000};
+/// Descriptors whose provider is driven in each look while nothing happens: thousands of idle connections take turns.
+constexpr int kDrivenEach = 32;
 constexpr Service::Clock::time_point kNow{};
 constexpr std::uint32_t kReports = EPOLLIN | EPOLLRDHUP;
 
@@ -135,15 +137,18 @@ void Service::run() {
     const int ready = ::epoll_wait(epoll_.get(), events.data(), events.size(), timeout);
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
-    const bool look = (more && ready <= 0) || now >= next_look_;
+    const bool drives = more && ready <= 0;
     more = false;
     for (const auto& event : std::span(events).first(static_cast<std::size_t>(std::max(ready, 0)))) {
       more = serve(event.data.fd) || more;
     }
     more = serve_again(now) || more;
     nudge_.silence();
-    if (nudged_.exchange(false, std::memory_order_relaxed) || look) {
-      more = look_at_all() || more;
+    if (nudged_.exchange(false, std::memory_order_relaxed) || drives) {
+      more = look_at_all(true) || more;
+      next_look_ = now + kLookInterval;
+    } else if (now >= next_look_) {
+      more = look_at_all(false) || more;
       next_look_ = now + kLookInterval;
     }
     more = serve_news() || more;
@@ -192,10 +197,19 @@ bool Service::serve_again(Clock::time_point now) {
   return more;
 }
 
-bool Service::look_at_all() {
+/// Without `drives`, the providers of some descriptors are driven, in turns.
+bool Service::look_at_all(bool drives) {
   bool more = false;
-  const auto watched = watched_;
-  for (const auto& [descriptor, served] : watched) more = served->look() || more;
+  int driven = 0;
+  if (watched_.lower_bound(next_driven_) == watched_.end()) next_driven_ = 0;
+  for (auto one = watched_.begin(); one != watched_.end();) {
+    const auto [descriptor, served] = *one;
+    const bool its_turn = descriptor >= next_driven_ && driven < kDrivenEach;
+    if (its_turn) ++driven;
+    more = served->look(drives || its_turn) || more;
+    one = watched_.upper_bound(descriptor);  // the look may have ended connections
+    if (its_turn) next_driven_ = descriptor + 1;
+  }
   return more;
 }
 

@@ -29,8 +29,9 @@ class Served {
 
   /// Called when `descriptor` is readable, or was. Returns true if there may be more to do, which no descriptor shows.
   virtual bool serve(int descriptor) = 0;
-  /// Called when no descriptor is ready, so about once a second while idle, and after nudge(). Returns as serve().
-  virtual bool look() { return false; }
+  /// Called once for each descriptor about once a second, and after nudge(), to notice what no descriptor reports.
+  /// `drives`: also drive the provider. Returns as serve().
+  virtual bool look(bool /*drives*/) { return false; }
 };
 
 /// Lock order: the service's mutex before that of a link.
@@ -85,7 +86,7 @@ class Service {
   void add_to_epoll(int descriptor, std::uint32_t events);
   bool serve(int descriptor);
   bool serve_again(Clock::time_point now);
-  bool look_at_all();
+  bool look_at_all(bool drives);
 
   std::mutex mutex_;
   Domain domain_;
@@ -95,6 +96,7 @@ class Service {
   std::mutex resumed_mutex_;                        // nothing else is taken while it is held
   std::vector<int> resumed_;                        // descriptors
   Clock::time_point next_look_{};                   // at all
+  int next_driven_ = 0;                             // the descriptor whose turn it is
   std::map<int, std::shared_ptr<Served>> watched_;  // by descriptor
   std::map<int, Clock::time_point> left_alone_;     // by descriptor: until when epoll does not report it
   std::map<Token, std::shared_ptr<Link>> expected_;
