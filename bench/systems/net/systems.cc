@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "bench/systems/net/two_hosts.hpp"
+#include "base/two_hosts.hpp"
 
 namespace wherry::bench::net {
 namespace {
@@ -14,8 +14,8 @@ namespace {
 constexpr std::array<std::string_view, 5> kNames{"wherry", "tcp", "zmq-tcp", "nng-tcp", "ofi-ring"};
 
 /// Made by the first sample, in the process that forks the others.
-const TwoHosts& two_hosts() {
-  static const TwoHosts hosts;
+TwoHosts& two_hosts() {
+  static TwoHosts hosts;
   return hosts;
 }
 
