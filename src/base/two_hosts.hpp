@@ -42,7 +42,7 @@ class TwoHosts {
       join("link set " + interface(host) + " up", host);
     }
     std::string name = (std::filesystem::temp_directory_path() / "wherry-two-hosts-XXXXXX").string();
-    if (::mkdtemp(name.data()) == nullptr) fail("make a folder for the key of two hosts");
+    if (::mkdtemp(name.data()) == nullptr) fail("make a folder for a key");
     folder_ = name;
     std::ofstream(folder_ / "hosts") << address(0) << "\n1-7 " << address(1) << '\n';
     make_key_file(folder_ / "key");
