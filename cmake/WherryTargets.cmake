@@ -266,6 +266,20 @@ function(wherry_script_test name)
     ENVIRONMENT "WHERRY_JOB=${name};${arg_ENVIRONMENT}")
 endfunction()
 
+# wherry_libfabric_2_test(NAME TARGET FILTER)
+#
+# Those tests of a GoogleTest program once more, in one process, over the libfabric 2.x that came with an MPI. Skipped if none
+# did.
+function(wherry_libfabric_2_test name target filter)
+  if(NOT TARGET ${target} OR NOT TARGET wherry_ofi_parts OR WHERRY_SANITIZE)
+    return()
+  endif()
+  wherry_timeout(seconds "")
+  wherry_script_test(${name} LABELS slow TIMEOUT 600
+    COMMAND ${PROJECT_SOURCE_DIR}/tests/common/with_libfabric_2 $<TARGET_FILE:${target}> --gtest_brief=1
+    ENVIRONMENT "GTEST_FILTER=${filter}" WHERRY_TEST_SECONDS=${seconds} GTEST_OUTPUT=json:${PROJECT_BINARY_DIR}/results/${name}.json)
+endfunction()
+
 # wherry_tree_test(NAME COMMAND command... [TIMEOUT seconds])
 #
 # A script test of the source tree or the installation: a sanitizer build has nothing to add to it.

@@ -48,7 +48,20 @@ std::unique_ptr<Connection> finish(fabric::Connecting& connecting) {
 }
 
 FabricTest::FabricTest()
-    : faults_("WHERRY_FAULTS", std::string(GetParam().faults).c_str()), fabric_(fabric::find(GetParam().fabric)) {}
+    : faults_("WHERRY_FAULTS", std::string(GetParam().faults).c_str()),
+      not_there_(GetParam().between_hosts ? move_to_near_host() : ""),
+      fabric_(fabric::find(GetParam().fabric)) {}
+
+void FabricTest::SetUp() {
+  if (!not_there_.empty()) GTEST_SKIP() << not_there_;
+}
+
+std::function<void()> FabricTest::there(const std::function<void()>& play) {
+  return [play] {
+    if (GetParam().between_hosts) move_to_far_host();
+    play();
+  };
+}
 
 Ends FabricTest::connect_pair(const Offer& connector, const Offer& acceptor) const {
   const auto listener = listen();

@@ -7,9 +7,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/scoped_environment.hpp"
@@ -60,14 +62,18 @@ struct Ends {
 class FabricTest : public ::testing::TestWithParam<FabricUnderTest> {
  protected:
   FabricTest();
+  void SetUp() override;
 
   [[nodiscard]] fabric::Fabric& tested() const { return fabric_; }
   [[nodiscard]] std::unique_ptr<fabric::Listener> listen() const { return tested().listen(Address{}); }
   [[nodiscard]] Ends connect_pair(const Offer& connector = {.segment_bytes = kPage},
                                   const Offer& acceptor = {.segment_bytes = kPage}) const;
+  /// What the other process does: on the other host, if the fabric is between hosts.
+  [[nodiscard]] static std::function<void()> there(const std::function<void()>& play);
 
  private:
   ScopedEnvironment faults_;
+  const std::string not_there_;  ///< why this process cannot move to the first of two hosts
   fabric::Fabric& fabric_;
 };
 

@@ -6,11 +6,18 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
+#include <optional>
 #include <ostream>
+#include <stdexcept>
 #include <string>
 
 #include "arch/barrier.hpp"
+#include "base/two_hosts.hpp"
 #include "fabric/modules.hpp"
 #include "tests/common/sanitizer.hpp"
 
@@ -34,7 +41,31 @@ void let_hosts_meet() {
   static_cast<void>(made);
 }
 
+std::optional<TwoHosts>& two_hosts() {
+  static std::optional<TwoHosts> hosts;
+  return hosts;
+}
+
+std::ptrdiff_t threads_of_this_process() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/task"), std::filesystem::directory_iterator());
+}
+
 }  // namespace
+
+std::string move_to_near_host() {
+  if (two_hosts()) return {};
+  if (threads_of_this_process() != 1) return "a process that has threads cannot move to another host; run this alone";
+  try {
+    two_hosts().emplace();
+    two_hosts()->enter(0);
+  } catch (const std::runtime_error& refused) {
+    two_hosts().reset();
+    return refused.what();
+  }
+  return {};
+}
+
+void move_to_far_host() { two_hosts().value().enter(1); }
 
 std::vector<FabricUnderTest> fabrics_under_test() {
   std::vector<FabricUnderTest> fabrics{
@@ -94,6 +125,11 @@ std::vector<FabricUnderTest> fabrics_under_test() {
 
 std::vector<FabricUnderTest> process_fabrics_under_test() {
   auto fabrics = fabrics_under_test();
+  const auto ofi = std::ranges::find(fabrics, "ofi", &FabricUnderTest::label);
+  if (ofi != fabrics.end()) {
+    ofi->label = "ofi_hosts";
+    ofi->between_processes = ofi->between_hosts = true;
+  }
   std::erase_if(fabrics, [](const FabricUnderTest& tested) { return !tested.between_processes; });
   return fabrics;
 }

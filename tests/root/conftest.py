@@ -4,3 +4,4 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "common"))
 from ports import port  # noqa: E402, F401
+from two_hosts import hosts  # noqa: E402, F401

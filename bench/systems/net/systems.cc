@@ -7,8 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/two_hosts.hpp"
 #include "bench/systems/net/hosts.hpp"
-#include "bench/systems/net/two_hosts.hpp"
 
 namespace wherry::bench::net {
 namespace {

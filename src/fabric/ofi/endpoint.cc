@@ -116,6 +116,24 @@ std::uint64_t random_key() {
 
 }  // namespace
 
+/// A domain of libfabric, and how many endpoints it has.
+struct SharedDomain {
+  /// With more, the kernel refuses to watch them (EINVAL). A domain of libfabric 2.5.1 takes 10 MB.
+  static constexpr int kMostEndpoints = 64;
+
+  SharedDomain(fid_fabric* fabric, fi_info* info) {
+    check(::fi_domain(fabric, info, &domain, nullptr), "open libfabric's domain");
+    registers_by_address = (info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+  }
+  SharedDomain(const SharedDomain&) = delete;
+  SharedDomain& operator=(const SharedDomain&) = delete;
+  ~SharedDomain() { close_object(domain); }
+
+  fid_domain* domain = nullptr;
+  bool registers_by_address = false;
+  int endpoints = 0;
+};
+
 Registration::~Registration() { close_object(region_); }
 
 std::uint64_t Registration::key() const { return ::fi_mr_key(region_); }
@@ -139,7 +157,7 @@ struct Domain::Listening {
 
 Domain::Domain() : info_(find_provider().release()) {
   check(Library::instance().fabric(info_->fabric_attr, &fabric_, nullptr), "open libfabric's fabric");
-  check(::fi_domain(fabric_, info_, &domain_, nullptr), "open libfabric's domain");
+  first_ = domain_for_one_more();
   fi_eq_attr attributes{};
   attributes.wait_obj = FI_WAIT_FD;
   check(::fi_eq_open(fabric_, &attributes, &events_, nullptr), "open libfabric's event queue");
@@ -149,7 +167,7 @@ Domain::Domain() : info_(find_provider().release()) {
 Domain::~Domain() {
   for (Listening& listening : listening_) close_object(listening.endpoint);
   close_object(events_);
-  close_object(domain_);
+  first_.reset();
   close_object(fabric_);
   Library::instance().freeinfo(info_);
 }
@@ -218,18 +236,28 @@ std::uint16_t Domain::listen(const SocketAddress& local, const PortRange& ports)
               "no port of " + ports.to_string() + " is free; set WHERRY_PORTS to a larger range");
 }
 
-std::unique_ptr<Registration> Domain::expose(std::span<std::byte> memory) const {
+std::shared_ptr<SharedDomain> Domain::domain_for_one_more() {
+  std::erase_if(domains_, [](const auto& domain) { return domain.expired(); });
+  for (const auto& known : domains_) {
+    if (auto domain = known.lock(); domain->endpoints < SharedDomain::kMostEndpoints) return domain;
+  }
+  auto made = std::make_shared<SharedDomain>(fabric_, info_);
+  domains_.push_back(made);
+  return made;
+}
+
+std::unique_ptr<Registration> Endpoint::expose(std::span<std::byte> memory) const {
   fid_mr* region = nullptr;
   int result = 0;
   // Tries again if the random key is in use, which is extremely unlikely.
   for (int attempt = 0; attempt < 3; ++attempt) {
-    result = ::fi_mr_reg(domain_, memory.data(), memory.size(), FI_REMOTE_READ | FI_REMOTE_WRITE, 0, random_key(), 0,
-                         &region, nullptr);
+    result = ::fi_mr_reg(domain_->domain, memory.data(), memory.size(), FI_REMOTE_READ | FI_REMOTE_WRITE, 0,
+                         random_key(), 0, &region, nullptr);
     if (result != -FI_ENOKEY) break;
   }
   if (result != 0) fail(result, "register memory", advice_on_registering(memory.size()));
-  const bool by_address = (info_->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-  return std::make_unique<Registration>(region, by_address ? reinterpret_cast<std::uint64_t>(memory.data()) : 0);
+  const auto address = domain_->registers_by_address ? reinterpret_cast<std::uint64_t>(memory.data()) : 0;
+  return std::make_unique<Registration>(region, address, domain_);
 }
 
 Endpoint::Endpoint(Domain& domain, const SocketAddress& local, const SocketAddress& remote, const Token& token,
@@ -258,12 +286,14 @@ Endpoint::Endpoint(Domain& domain, Knock knock, void* context) : fabric_(domain.
 }
 
 void Endpoint::open(Domain& domain, fi_info* info, void* context) {
-  check(::fi_endpoint(domain.domain_, info, &endpoint_, context), "make a data endpoint");
+  domain_ = domain.domain_for_one_more();
+  ++domain_->endpoints;
+  check(::fi_endpoint(domain_->domain, info, &endpoint_, context), "make a data endpoint");
   fi_cq_attr attributes{};
   attributes.format = FI_CQ_FORMAT_DATA;
   attributes.wait_obj = FI_WAIT_FD;
   attributes.size = 4 * kMostInFlight;
-  check(::fi_cq_open(domain.domain_, &attributes, &completions_, nullptr), "open a completion queue");
+  check(::fi_cq_open(domain_->domain, &attributes, &completions_, nullptr), "open a completion queue");
   check(::fi_ep_bind(endpoint_, &domain.events_->fid, 0), "bind a data endpoint");
   check(::fi_ep_bind(endpoint_, &completions_->fid, FI_TRANSMIT | FI_RECV), "bind a data endpoint");
   check(::fi_enable(endpoint_), "enable a data endpoint");
@@ -280,6 +310,8 @@ Endpoint::~Endpoint() { close(); }
 void Endpoint::close() noexcept {
   close_object(endpoint_);
   close_object(completions_);
+  if (domain_ != nullptr) --domain_->endpoints;
+  domain_.reset();
 }
 
 bool Endpoint::post_receive(layout::LinkMessage& buffer) {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/port_range.hpp"
@@ -31,10 +32,13 @@ struct fid_pep;
 
 namespace wherry::fabric::ofi {
 
-/// Memory of this process that peers may access with a random key, until this object is destroyed.
+struct SharedDomain;
+
+/// Memory of this process that the peers of a domain may access with a random key, until this object is destroyed.
 class Registration {
  public:
-  explicit Registration(fid_mr* region, std::uint64_t address) : region_(region), address_(address) {}
+  Registration(fid_mr* region, std::uint64_t address, std::shared_ptr<const SharedDomain> domain = nullptr)
+      : domain_(std::move(domain)), region_(region), address_(address) {}
   Registration(const Registration&) = delete;
   Registration& operator=(const Registration&) = delete;
   ~Registration();
@@ -44,6 +48,7 @@ class Registration {
   [[nodiscard]] std::uint64_t address() const { return address_; }
 
  private:
+  std::shared_ptr<const SharedDomain> domain_;  // of libfabric, which must outlive the region
   fid_mr* region_;
   std::uint64_t address_;
 };
@@ -74,7 +79,9 @@ class Knock {
   Token token_;
 };
 
-/// The libfabric objects that a process needs once: fabric, domain, event queue.
+/// The libfabric objects that a process needs once: fabric, event queue, ports. And its domains of libfabric, each for
+/// a number of endpoints: since 1.19 the completion queues of a domain share one epoll, and the kernel lets at most a
+/// hundred do so.
 class Domain {
  public:
   /// Throws Error: ENOTSUP (no libfabric, or no provider), EMFILE, ENOMEM.
@@ -101,22 +108,21 @@ class Domain {
   /// Returns the port; that of an earlier call for the same address. Throws Error(EADDRINUSE).
   std::uint16_t listen(const SocketAddress& local, const PortRange& ports);
 
-  /// Registers memory for peers. Throws Error: ENOMEM, and the provider's errors, such as a limit of locked memory.
-  std::unique_ptr<Registration> expose(std::span<std::byte> memory) const;
-
  private:
   friend class Endpoint;
   struct Listening;
 
   std::optional<News> read_error();
   std::optional<News> on_knock(fid* listener, fi_info* info, std::span<const std::byte> data);
+  std::shared_ptr<SharedDomain> domain_for_one_more();
 
   fi_info* info_ = nullptr;
   fid_fabric* fabric_ = nullptr;
-  fid_domain* domain_ = nullptr;
   fid_eq* events_ = nullptr;
   int descriptor_ = -1;
   std::vector<Listening> listening_;
+  std::shared_ptr<SharedDomain> first_;  // stays: opening one takes time
+  std::vector<std::weak_ptr<SharedDomain>> domains_;
 };
 
 /// The data endpoint of one connection. One thread at a time. Its destruction ends the connection; after that nothing
@@ -151,6 +157,9 @@ class Endpoint {
   [[nodiscard]] bool carries_words() const { return carries_words_; }
   [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }  ///< of a write or read
 
+  /// Registers memory for the peer. Throws Error: ENOMEM, and the provider's errors, such as a limit of locked memory.
+  [[nodiscard]] std::unique_ptr<Registration> expose(std::span<std::byte> memory) const;
+
   /// The caller may have at most this many requests in flight.
   static constexpr std::size_t kMostInFlight = 64;
 
@@ -179,6 +188,7 @@ class Endpoint {
   void close() noexcept;
 
   fid_fabric* fabric_;
+  std::shared_ptr<SharedDomain> domain_;
   fid_ep* endpoint_ = nullptr;
   fid_cq* completions_ = nullptr;
   int descriptor_ = -1;

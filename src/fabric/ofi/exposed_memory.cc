@@ -21,7 +21,7 @@ int ExposedMemory::find(const memory::RemoteKey& key, std::size_t bytes, RemoteP
     Part part{.range = arena.view()->map(key.place, bytes), .bytes = bytes, .registered = nullptr};
     if (part.range.start == nullptr) return ENOMEM;
     try {
-      part.registered = domain_.expose({part.range.start, bytes});
+      part.registered = endpoint_.expose({part.range.start, bytes});
     } catch (const Error& error) {
       return error.code().value();
     }

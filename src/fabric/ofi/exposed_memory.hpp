@@ -21,7 +21,7 @@ class ExposedMemory {
   /// Limit of registrations for one peer.
   static constexpr std::size_t kMost = 65536;
 
-  explicit ExposedMemory(const Domain& domain) : domain_(domain) {}
+  explicit ExposedMemory(const Endpoint& endpoint) : endpoint_(endpoint) {}
 
   /// Registers the memory, if necessary, and sets `place`. Returns 0 or an errno value: ENXIO if no such memory is
   /// exposed now, ENOTSUP if it cannot be registered (mappings of files), ENOSPC, ENOMEM.
@@ -36,7 +36,7 @@ class ExposedMemory {
     std::unique_ptr<Registration> registered;
   };
 
-  const Domain& domain_;
+  const Endpoint& endpoint_;
   std::map<std::pair<std::uint64_t, std::size_t>, Part> parts_;  // by place and bytes
   std::map<std::uint64_t, const Part*> by_key_;
 };

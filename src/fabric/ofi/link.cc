@@ -65,8 +65,8 @@ void Link::accept(Service& service, Knock knock) {
 
 void Link::start(Service& service, std::unique_ptr<Endpoint> endpoint) {
   endpoint_ = std::move(endpoint);
-  registered_ = service.domain().expose(sides_.segment);
-  receiver_.start(service.domain());
+  registered_ = endpoint_->expose(sides_.segment);
+  receiver_.start(*endpoint_);
   service.watch(endpoint_->descriptor(), shared_from_this());
   sender_.say(message_of(LinkKind::welcome, layout::kLinkVersion, registered_->key(), registered_->address(),
                          sides_.segment.size()));

@@ -14,8 +14,8 @@ namespace wherry::fabric::ofi {
 using layout::LinkKind;
 using layout::LinkMessage;
 
-void LinkReceiver::start(const Domain& domain) {
-  if (sides_.exposes) exposed_.emplace(domain);
+void LinkReceiver::start(const Endpoint& endpoint) {
+  if (sides_.exposes) exposed_.emplace(endpoint);
 }
 
 std::uint32_t LinkReceiver::ask() {

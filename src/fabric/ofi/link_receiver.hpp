@@ -37,8 +37,8 @@ class LinkReceiver final : public Endpoint::Handler {
       : bells_(bells), sender_(sender), changed_(changed) {}
 
   void begin(const LinkSides& sides) { sides_ = sides; }
-  /// The endpoint exists: the peer may reach exposed memory through that domain, until `end`.
-  void start(const Domain& domain);
+  /// The peer may reach exposed memory through that endpoint, until `end`.
+  void start(const Endpoint& endpoint);
   void end() { exposed_.reset(); }
 
   /// The peer's segment; empty until the peer has named it.

@@ -4,21 +4,26 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <functional>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
 #include "base/child_process.hpp"
+#include "base/two_hosts.hpp"
 #include "fabric/ofi/rendezvous.hpp"
 #include "fabric/ofi/rendezvous_fixture.hpp"
-#include "fabric/ofi/two_hosts.hpp"
 
 namespace wherry::fabric::ofi {
 namespace {
@@ -27,18 +32,47 @@ using std::chrono::milliseconds;
 
 constexpr std::uint16_t kNode = 5;
 constexpr std::uint16_t kPort = 80;
-constexpr const char* kFar = "10.97.0.2";
+constexpr const char* kFar = "10.98.0.2";
+
+/// Moves this process to host 0. Both hosts have an address of IPv6, too.
+void join(std::optional<TwoHosts>& hosts) {
+  hosts.emplace();
+  hosts->enter(0);
+  for (const std::uint32_t host : {0U, 1U}) {
+    const std::string address = "2001:db8::" + std::to_string(host + 1);
+    if (!hosts->ip(host, "addr add " + address + "/64 nodad dev " + TwoHosts::interface(host))) {
+      throw std::runtime_error("this kernel has no IPv6");
+    }
+  }
+}
+
+/// Sets the lines of /etc/hosts for this process.
+bool set_hosts(const std::string& lines) {
+  std::string file = "/tmp/wherry-hosts-XXXXXX";
+  const UniqueFd made(::mkstemp(file.data()));
+  std::ofstream(file) << lines;
+  const bool is_set = ::unshare(CLONE_NEWNS) == 0 &&
+                      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                      ::mount(file.c_str(), "/etc/hosts", nullptr, MS_BIND, nullptr) == 0;
+  ::unlink(file.c_str());
+  return is_set;
+}
 
 /// Runs a test in a separate process, in two namespaces. Skips the test if they cannot be created.
 void between_hosts(const std::function<bool(TwoHosts&)>& test) {
   constexpr int kRefused = 77;
   Child process([&] {
-    TwoHosts hosts;
-    if (!hosts.join()) std::_Exit(kRefused);
-    return test(hosts);
+    std::optional<TwoHosts> hosts;
+    try {
+      join(hosts);
+    } catch (const std::runtime_error& refused) {
+      std::fprintf(stderr, "%s\n", refused.what());
+      std::_Exit(kRefused);
+    }
+    return test(*hosts);
   });
   const int status = process.wait();
-  if (status == kRefused) GTEST_SKIP() << "no network namespaces for this user, or no iproute2";
+  if (status == kRefused) GTEST_SKIP() << "two hosts cannot be made";
   EXPECT_EQ(status, 0);
 }
 
@@ -58,7 +92,7 @@ Settings settings_for(milliseconds host_timeout) {
 
 RendezvousListener far_listener(TwoHosts& hosts, const Settings& settings) {
   std::optional<RendezvousListener> listener;
-  hosts.in_far([&] { listener.emplace(settings, kNode, kPort); });
+  hosts.visit_far([&] { listener.emplace(settings, kNode, kPort); });
   return std::move(*listener);
 }
 
@@ -87,13 +121,13 @@ TEST(TwoHosts, ACutThatHealsIsNoDeathAndOneThatDoesNotIsBothSides) {
     RendezvousListener listener = far_listener(hosts, settings);
     RendezvousConnector connector = near_connector(settings, kFar);
     const BothEnds both = meet(listener, connector);
-    WHERRY_REQUIRE(both.connector->local.to_string().starts_with("10.97.0.1:"));
-    WHERRY_REQUIRE(hosts.far_ip("link set far0 down"));
+    WHERRY_REQUIRE(both.connector->local.to_string().starts_with("10.98.0.1:"));
+    WHERRY_REQUIRE(hosts.ip(1, "link set far0 down"));
     std::this_thread::sleep_for(milliseconds(500));
-    WHERRY_REQUIRE(hosts.far_ip("link set far0 up"));
+    WHERRY_REQUIRE(hosts.ip(1, "link set far0 up"));
     WHERRY_REQUIRE(!ends(*both.connector, milliseconds(2500)));
     WHERRY_REQUIRE(!ends(*both.listener, milliseconds(0)));
-    WHERRY_REQUIRE(hosts.far_ip("link set far0 down"));
+    WHERRY_REQUIRE(hosts.ip(1, "link set far0 down"));
     return ends(*both.connector, kEver) && ends(*both.listener, kEver);
   });
 }
@@ -124,7 +158,7 @@ TEST(TwoHosts, AHostThatDropsEverythingIsNamedInTime) {
   between_hosts([](TwoHosts& hosts) {
     Settings settings = settings_for(milliseconds(300));
     RendezvousListener listener = far_listener(hosts, settings);
-    WHERRY_REQUIRE(hosts.far_ip("route add blackhole 10.97.0.1/32"));
+    WHERRY_REQUIRE(hosts.ip(1, "route add blackhole 10.98.0.1/32"));
     const std::string text = ":" + std::to_string(listener.tcp_port()) + " did not answer: a firewall drops it? ";
     WHERRY_REQUIRE(fails_with(&listener, near_connector(settings, kFar), ETIMEDOUT, kFar + text));
     settings.host_timeout = milliseconds(600'000);
@@ -157,9 +191,9 @@ TEST(TwoHosts, APathThatCarriesSmallPacketsOnlyShowsWhileConnecting) {
   between_hosts([](TwoHosts& hosts) {
     const Settings settings = settings_for(milliseconds(500));
     RendezvousListener listener = far_listener(hosts, settings);
-    WHERRY_REQUIRE(TwoHosts::ip("link set near0 gso_max_segs 1"));  // as on a wire
-    WHERRY_REQUIRE(hosts.far_ip("link set far0 mtu 1300"));
-    WHERRY_REQUIRE(hosts.far_ip("route change 10.97.0.0/24 dev far0 src 10.97.0.2 advmss 1460"));
+    WHERRY_REQUIRE(hosts.ip(0, "link set near0 gso_max_segs 1"));  // as on a wire
+    WHERRY_REQUIRE(hosts.ip(1, "link set far0 mtu 1300"));
+    WHERRY_REQUIRE(hosts.ip(1, "route change 10.98.0.0/24 dev far0 src 10.98.0.2 advmss 1460"));
     return fails_with(&listener, near_connector(settings, kFar), ETIMEDOUT, "path MTU?");
   });
 }
@@ -168,17 +202,17 @@ TEST(TwoHosts, AnAddressThatDoesNotWorkIsPassedBy) {
   between_hosts([](TwoHosts& hosts) {
     const Settings settings = settings_for(milliseconds(600'000));
     RendezvousListener listener = far_listener(hosts, settings);
-    WHERRY_REQUIRE(TwoHosts::set_hosts("2001:db8::2 far\n10.97.0.2 far\n"));
+    WHERRY_REQUIRE(set_hosts("2001:db8::2 far\n10.98.0.2 far\n"));
     // The kernel takes a moment to see the cable; until then the other address is taken.
     for (int family = AF_INET; family != AF_INET6;) {
       RendezvousConnector first = near_connector(settings, "far");
       family = meet(listener, first).connector->remote.family();
     }
-    WHERRY_REQUIRE(hosts.far_ip("-6 route add blackhole 2001:db8::1/128"));
+    WHERRY_REQUIRE(hosts.ip(1, "-6 route add blackhole 2001:db8::1/128"));
     RendezvousConnector second = near_connector(settings, "far");
     WHERRY_REQUIRE(meet(listener, second).connector->remote.family() == AF_INET);
-    WHERRY_REQUIRE(hosts.far_ip("-6 route del blackhole 2001:db8::1/128"));
-    WHERRY_REQUIRE(hosts.far_ip("addr del 10.97.0.2/24 dev far0"));
+    WHERRY_REQUIRE(hosts.ip(1, "-6 route del blackhole 2001:db8::1/128"));
+    WHERRY_REQUIRE(hosts.ip(1, "addr del 10.98.0.2/24 dev far0"));
     RendezvousConnector third = near_connector(settings, "far");
     return meet(listener, third).connector->remote.family() == AF_INET6;
   });
@@ -187,8 +221,8 @@ TEST(TwoHosts, AnAddressThatDoesNotWorkIsPassedBy) {
 /// One attempt ends although the other address does not answer: its caller asks again, as the listener may come up.
 TEST(TwoHosts, NobodyListensAtTheAddressThatWorks) {
   between_hosts([](TwoHosts& hosts) {
-    WHERRY_REQUIRE(TwoHosts::set_hosts("2001:db8::2 far\n10.97.0.2 far\n"));
-    WHERRY_REQUIRE(hosts.far_ip("-6 route add blackhole 2001:db8::1/128"));
+    WHERRY_REQUIRE(set_hosts("2001:db8::2 far\n10.98.0.2 far\n"));
+    WHERRY_REQUIRE(hosts.ip(1, "-6 route add blackhole 2001:db8::1/128"));
     return fails_with(nullptr, near_connector(settings_for(milliseconds(600'000)), "far"), ECONNREFUSED,
                       "nobody listens there");
   });
@@ -196,7 +230,7 @@ TEST(TwoHosts, NobodyListensAtTheAddressThatWorks) {
 
 TEST(TwoHosts, ASearchThatIsGivenUpSaysWhatItWaitedFor) {
   between_hosts([](TwoHosts& hosts) {
-    WHERRY_REQUIRE(hosts.far_ip("route add blackhole 10.97.0.1/32"));
+    WHERRY_REQUIRE(hosts.ip(1, "route add blackhole 10.98.0.1/32"));
     RendezvousConnector connector = near_connector(settings_for(milliseconds(600'000)), kFar);
     try {
       connector.give_up();
@@ -210,8 +244,8 @@ TEST(TwoHosts, ASearchThatIsGivenUpSaysWhatItWaitedFor) {
 TEST(TwoHosts, AListenerThatComesLaterIsFoundBesideAnAddressThatDoesNotWork) {
   between_hosts([](TwoHosts& hosts) {
     const Settings settings = settings_for(milliseconds(600'000));
-    WHERRY_REQUIRE(TwoHosts::set_hosts("2001:db8::2 far\n10.97.0.2 far\n"));
-    WHERRY_REQUIRE(hosts.far_ip("-6 route add blackhole 2001:db8::1/128"));
+    WHERRY_REQUIRE(set_hosts("2001:db8::2 far\n10.98.0.2 far\n"));
+    WHERRY_REQUIRE(hosts.ip(1, "-6 route add blackhole 2001:db8::1/128"));
     RendezvousConnector connector = near_connector(settings, "far", seconds_from_now(1000));
     std::optional<Meeting> none;
     int calls = 0;

@@ -52,14 +52,11 @@ Knock::Knock(Knock&& other) noexcept
     : listener_(other.listener_), info_(std::exchange(other.info_, nullptr)), token_(other.token_) {}
 Knock::~Knock() = default;
 
+struct SharedDomain {};
 struct Domain::Listening {};
 
 Domain::Domain() = default;
 Domain::~Domain() = default;
-
-std::unique_ptr<Registration> Domain::expose(std::span<std::byte> memory) const {
-  return std::make_unique<Registration>(reinterpret_cast<fid_mr*>(network().expose(memory)), 0);
-}
 
 Endpoint::Endpoint(Domain& domain, const SocketAddress& /*local*/, const SocketAddress& /*remote*/,
                    const Token& /*token*/, void* /*context*/)
@@ -67,6 +64,9 @@ Endpoint::Endpoint(Domain& domain, const SocketAddress& /*local*/, const SocketA
 Endpoint::Endpoint(Domain& domain, Knock /*knock*/, void* /*context*/)
     : fabric_(domain.fabric_), carries_words_(network().carries_words()) {}
 Endpoint::~Endpoint() { network().on_endpoint_closed(); }
+std::unique_ptr<Registration> Endpoint::expose(std::span<std::byte> memory) const {
+  return std::make_unique<Registration>(reinterpret_cast<fid_mr*>(network().expose(memory)), 0);
+}
 
 Endpoint::Posted Endpoint::write(std::span<const std::byte> source, const RemotePlace& to,
                                  std::optional<std::uint64_t> data) {
