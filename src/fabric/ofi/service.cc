@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/ofi/service.hpp"
 
-#include <pthread.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <memory>
 #include <span>
 #include <thread>
@@ -20,6 +18,7 @@
 #include "base/log.hpp"
 #include "base/refused_call.hpp"
 #include "fabric/ofi/link.hpp"
+#include "fabric/ofi/signals_blocked.hpp"
 
 namespace wherry::fabric::ofi {
 namespace {
@@ -28,22 +27,6 @@ namespace {
 constexpr std::chrono::milliseconds kLookInterval{1000};
 constexpr Service::Clock::time_point kNow{};
 constexpr std::uint32_t kReports = EPOLLIN | EPOLLRDHUP;
-
-/// While one exists, threads that this thread starts have all signals blocked.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -72,7 +55,7 @@ Service& Service::instance() {
   Maker& made = maker();
   const std::lock_guard lock(made.mutex);
   if (made.service == nullptr) {
-    // Signals must go to the program's threads, not to the service's thread or those that libfabric starts.
+    // For the service's thread, and those that libfabric starts.
     const SignalsBlocked blocked;
     made.service = new Service;
   }

@@ -57,16 +57,22 @@ class TwoHosts {
     if (::setns(near_.get(), CLONE_NEWNET) != 0) std::abort();
   }
   /// Sets the lines of /etc/hosts for this process.
-  static bool set_hosts(const std::string& lines) {
-    std::string file = "/tmp/wherry-hosts-XXXXXX";
-    const UniqueFd made(::mkstemp(file.data()));
-    write(file, lines);
-    const bool is_set = ::mount(file.c_str(), "/etc/hosts", nullptr, MS_BIND, nullptr) == 0;
-    ::unlink(file.c_str());
-    return is_set;
+  static bool set_hosts(const std::string& lines) { return set_file("/etc/hosts", lines); }
+  /// Makes every name but those of /etc/hosts unknown for minutes: the resolver asks a host that does not answer.
+  bool lose_names() {
+    return far_ip("route add blackhole 10.97.0.1/32") && set_file("/etc/nsswitch.conf", "hosts: files dns\n") &&
+           set_file("/etc/resolv.conf", "nameserver 10.97.0.2\noptions timeout:30 attempts:5\n");
   }
 
  private:
+  static bool set_file(const char* path, const std::string& lines) {
+    std::string file = "/tmp/wherry-hosts-XXXXXX";
+    const UniqueFd made(::mkstemp(file.data()));
+    write(file, lines);
+    const bool is_set = ::mount(file.c_str(), path, nullptr, MS_BIND, nullptr) == 0;
+    ::unlink(file.c_str());
+    return is_set;
+  }
   static void write(const std::string& file, const std::string& text) { std::ofstream(file) << text; }
   static bool set_up(const std::string& interface, const std::string& number) {
     return ip("addr add 10.97.0." + number + "/24 dev " + interface) &&

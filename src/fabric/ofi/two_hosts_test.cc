@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -15,10 +16,16 @@
 #include <string>
 #include <thread>
 
+#include <wherry/mailbox.hpp>
+#include <wherry/stream.hpp>
+
 #include "base/child_process.hpp"
+#include "base/key_file.hpp"
+#include "base/scoped_environment.hpp"
 #include "fabric/ofi/rendezvous.hpp"
 #include "fabric/ofi/rendezvous_fixture.hpp"
 #include "fabric/ofi/two_hosts.hpp"
+#include "tests/common/temporary_directory.hpp"
 
 namespace wherry::fabric::ofi {
 namespace {
@@ -203,6 +210,47 @@ TEST(TwoHosts, ASearchThatIsGivenUpSaysWhatItWaitedFor) {
     } catch (const Error& error) {
       return error.code().value() == ETIMEDOUT &&
              std::string(error.what()).find("did not answer: a firewall drops it?") != std::string::npos;
+    }
+  });
+}
+
+/// The resolver would take longer than the watchdog.
+TEST(TwoHosts, AResolverThatDoesNotAnswerDelaysNoCaller) {
+  between_hosts([](TwoHosts& hosts) {
+    WHERRY_REQUIRE(hosts.lose_names());
+    const std::string text = "the resolver does not answer; correct /etc/resolv.conf, or name the host in /etc/hosts";
+    RendezvousConnector connector = near_connector(settings_for(milliseconds(600'000)), "somewhere");
+    WHERRY_REQUIRE(!connector.advance() && connector.waits_for_listener());
+    WHERRY_REQUIRE(connector.obstacle() == text);
+    const auto until = Timer::Clock::now() + milliseconds(50);
+    return fails_with(nullptr, near_connector(settings_for(milliseconds(600'000)), "somewhere", until), ETIMEDOUT,
+                      text + "; waited");
+  });
+}
+
+/// Its silence lasts longer than the watchdog, and would be waited for as long.
+TEST(TwoHosts, AHostThatDoesNotAnswerDelaysNoCaller) {
+  between_hosts([](TwoHosts& hosts) {
+    WHERRY_REQUIRE(hosts.far_ip("route add blackhole 10.97.0.1/32"));
+    const test::TemporaryDirectory directory;
+    const std::string file = directory.path() / "hosts", key = directory.path() / "key";
+    std::ofstream(file) << "127.0.0.1\n" << kFar << "\n";
+    make_key_file(key);
+    const ScopedEnvironment hosts_file("WHERRY_HOSTS", file.c_str()), key_file("WHERRY_KEY", key.c_str()),
+        node("WHERRY_NODE", "0"), host_timeout("WHERRY_HOST_TIMEOUT", "600000"),
+        connect_timeout("WHERRY_CONNECT_TIMEOUT", "600000");
+    Connecting connecting = start_connect("wherry+ofi://1:80");
+    WHERRY_REQUIRE(!connecting.try_finish());
+    Mailbox mailbox;
+    const Mailbox::Peer peer = mailbox.connect("wherry+ofi://1:80");
+    const std::array<std::byte, 1> message{};
+    WHERRY_REQUIRE(mailbox.try_send(peer, message).would_block());
+    try {
+      (void)connect("wherry+ofi://1:80", {}, std::chrono::nanoseconds(0));
+      return false;
+    } catch (const Error& error) {
+      const bool names_port = std::string(error.what()).find("10.97.0.2:4") != std::string::npos;
+      return is_true(error.code().value() == ETIMEDOUT && names_port, error.what());
     }
   });
 }
