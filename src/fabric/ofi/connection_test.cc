@@ -2,6 +2,7 @@
 // Two ends in one process, with the real library over the loopback interface.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -24,6 +25,7 @@
 #include "fabric/retrying_connect.hpp"
 #include "fabric/wait_for_events.hpp"
 #include "tests/common/sanitizer.hpp"
+#include "tests/common/seccomp.hpp"
 
 namespace wherry::fabric::ofi {
 namespace {
@@ -157,6 +159,24 @@ TEST_F(OfiConnectionTest, ItsThreadsTakeNoSignals) {
     EXPECT_EQ(blocked_by(task) & blockable, blockable) << task.path();
   }
   EXPECT_GT(others, 0);
+}
+
+/// Waiting for them would stop the service, and with it every connection.
+TEST_F(OfiConnectionTest, WithoutRandomNumbersAcceptingIsAnError) {
+  const auto child = [] {
+    Fabric& fabric = find("ofi");
+    const auto listener = fabric.listen(Address{.fabric = "ofi", .node = {}, .port = {}});
+    const auto connecting = fabric.connect(listener->local(), {.segment_bytes = kPage});
+    if (!wait_until_readable(listener->descriptor(), {})) return false;
+    if (!refuse({SYS_getrandom})) return true;  // a kernel without filters
+    try {
+      (void)listener->try_accept({.segment_bytes = kPage});
+    } catch (const Error& error) {
+      return error.code().value() == EPERM && error.advice().ends_with("its seccomp profile must allow getrandom");
+    }
+    return false;
+  };
+  EXPECT_EQ(Child(child).wait(), 0);
 }
 
 TEST_F(OfiConnectionTest, AnEndIsNews) {
