@@ -99,6 +99,22 @@ TEST_F(DataPortTest, WhatIsNoRequestIsDropped) {
   EXPECT_EQ(descriptors_of_a_peer(), alone);
 }
 
+TEST_F(DataPortTest, AStrangerThatStopsInAMessageIsEnded) {
+  (void)descriptors_of_a_peer();
+  const std::size_t alone = open_descriptors();
+  for (int i = 0; i < kStrangers; ++i) call(kHalfRequest);
+  (void)descriptors_of_a_peer();  // all of them come before this peer
+  EXPECT_TRUE(domain_->end_strangers({}));
+  EXPECT_FALSE(domain_->end_strangers({}));
+  for (const UniqueFd& stranger : strangers_) {
+    std::array<char, 1> byte{};
+    EXPECT_LE(::recv(stranger.get(), byte.data(), byte.size(), 0), 0);
+  }
+  (void)descriptors_of_a_peer();
+  strangers_.clear();
+  EXPECT_EQ(open_descriptors(), alone);
+}
+
 TEST_F(DataPortTest, IsFoundOnlyWhereThisProcessListens) {
   EXPECT_TRUE(guard_data_port(loopback(port_)));
   EXPECT_FALSE(guard_data_port(loopback(1)));

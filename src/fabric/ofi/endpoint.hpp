@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/port_range.hpp"
+#include "fabric/ofi/data_port.hpp"
 #include "fabric/ofi/layout/link_messages.hpp"
 #include "fabric/ofi/rendezvous.hpp"
 #include "fabric/ofi/socket_address.hpp"
@@ -101,6 +102,11 @@ class Domain {
   /// Returns the port; that of an earlier call for the same address. Throws Error(EADDRINUSE).
   std::uint16_t listen(const SocketAddress& local, const PortRange& ports);
 
+  /// Ends the connections to the ports of listen() that have been there since the last call, and whose request is still
+  /// not complete. `peers` are the remote addresses of the endpoints. Call it after read() has returned nothing.
+  /// Returns whether connections are left that the next call may end.
+  bool end_strangers(const AddressTexts& peers);
+
   /// Registers memory for peers. Throws Error: ENOMEM, and the provider's errors, such as a limit of locked memory.
   std::unique_ptr<Registration> expose(std::span<std::byte> memory) const;
 
@@ -117,6 +123,7 @@ class Domain {
   fid_eq* events_ = nullptr;
   int descriptor_ = -1;
   std::vector<Listening> listening_;
+  AddressTexts suspects_;  ///< remote addresses
 };
 
 /// The data endpoint of one connection. One thread at a time. Its destruction ends the connection; after that nothing
@@ -147,6 +154,8 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
   ~Endpoint();
 
+  /// Returns the address of the peer's data endpoint; empty if the provider does not know it.
+  [[nodiscard]] std::optional<SocketAddress> peer() const;
   /// Returns whether a write can carry 8 bytes of data. If not, words travel in messages.
   [[nodiscard]] bool carries_words() const { return carries_words_; }
   [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }  ///< of a write or read

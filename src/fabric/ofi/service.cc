@@ -121,15 +121,19 @@ void Service::run() {
     const bool look = (more && ready <= 0) || now >= next_look_;
     more = false;
     for (const auto& event : std::span(events).first(static_cast<std::size_t>(std::max(ready, 0)))) {
+      is_called_ = is_called_ || event.data.fd == domain_.descriptor();
       more = serve(event.data.fd) || more;
     }
     more = serve_again(now) || more;
     nudge_.silence();
+    const bool is_late = now >= next_look_;
     if (nudged_.exchange(false, std::memory_order_relaxed) || look) {
       more = look_at_all() || more;
       next_look_ = now + kLookInterval;
     }
-    more = serve_news() || more;
+    const bool more_news = serve_news();
+    if (is_late && is_called_ && !more_news) end_strangers();
+    more = more_news || more;
     timeout = more ? 0 : sleep_ms(Clock::now());
   }
 }
@@ -180,6 +184,16 @@ bool Service::look_at_all() {
   const auto watched = watched_;
   for (const auto& [descriptor, served] : watched) more = served->look() || more;
   return more;
+}
+
+/// Ends the connections to data ports that begin a request and do not end it. A request that is complete has become an
+/// endpoint, or was refused.
+void Service::end_strangers() {
+  AddressTexts peers;
+  for (const auto& [context, link] : links_) {
+    if (!link->add_data_peer(peers)) return;
+  }
+  is_called_ = domain_.end_strangers(peers);
 }
 
 /// Handles events of endpoints. Returns whether there may be more.
