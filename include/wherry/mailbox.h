@@ -42,8 +42,8 @@ int wherry_mailbox_listen(wherry_mailbox mailbox, const char* address);
 int wherry_mailbox_address(wherry_mailbox mailbox, char* text, size_t size);
 /* Connects to a peer without blocking. Messages may be sent at once, and wait until the peer has accepted this side.
  * Without a listener, wherry_mailbox_wait and wherry_mailbox_progress retry until the timeout; then the peer is lost
- * with ECONNREFUSED. WHERRY_TIMEOUT_DEFAULT is WHERRY_CONNECT_TIMEOUT. -ECONNREFUSED: no listener, and the timeout is
- * 0; -ENOSPC: most_peers is reached; -EMFILE. */
+ * with ECONNREFUSED. WHERRY_TIMEOUT_DEFAULT is WHERRY_CONNECT_TIMEOUT. -ECONNREFUSED: no listener on this host, and the
+ * timeout is 0; -ENOSPC: most_peers is reached; -EMFILE. */
 int wherry_mailbox_connect(wherry_mailbox mailbox, const char* address, int64_t timeout_ns, uint32_t* peer);
 /* The address on which the peer listens, by its own statement; "" if it does not listen. */
 int wherry_mailbox_peer_address(wherry_mailbox mailbox, uint32_t peer, char* text, size_t size);

@@ -113,7 +113,7 @@ class Mailbox {
   /// to each other at the same moment, they become one pair. A mailbox may connect to its own address, but messages
   /// from it arrive with another number.
   ///
-  /// Throws Error: ECONNREFUSED (no listener, and `wait` is zero), ENOSPC (most_peers), EMFILE.
+  /// Throws Error: ECONNREFUSED (no listener on this host, and `wait` is zero), ENOSPC (most_peers), EMFILE.
   Peer connect(const Address& address, Timeout wait = {});
   template <std::convertible_to<std::string_view> Text>
   Peer connect(const Text& address, Timeout wait = {}) {

@@ -363,7 +363,7 @@ Listener listen(std::string_view address, StreamOptions options = {});
 /// Connects and blocks until the peer accepts. Without a listener it retries every 1 to 100 ms, so the listener may
 /// start later. `timeout` empty: the configured one (WHERRY_CONNECT_TIMEOUT, 10 s); zero: one attempt. Throws Error as
 /// start_connect and Connecting::try_finish do: ECONNREFUSED if there was no listener before the timeout. Also
-/// ETIMEDOUT if the listener did not accept.
+/// ETIMEDOUT if the listener did not accept, or another host has not answered.
 Stream connect(std::string_view address, StreamOptions options = {}, Timeout timeout = {});
 /// The same with the default options, for a duration or a Timeout.
 template <std::convertible_to<Timeout> Limit>
@@ -373,7 +373,8 @@ Stream connect(std::string_view address, Limit timeout) {
 }
 /// Starts to connect and returns at once. `wait` limits how long the attempt waits for a listener. Empty: the
 /// configured time (WHERRY_CONNECT_TIMEOUT). Zero: not at all. Throws Error: ECONNREFUSED (no listener, and `wait` is
-/// zero), EACCES (another user holds the name), EINVAL, EMFILE.
+/// zero; for another host try_finish throws it, which knows later), EACCES (another user holds the name), EINVAL,
+/// EMFILE.
 Connecting start_connect(std::string_view address, StreamOptions options = {}, Timeout wait = {});
 
 }  // namespace wherry

@@ -89,7 +89,8 @@ void wherry_listener_close(wherry_listener listener);
 int wherry_connect(const char* address, const struct wherry_options* options, int64_t timeout_ns,
                    wherry_stream* stream);
 /* Starts to connect and returns at once. The timeout limits how long the attempt waits for a listener.
- * WHERRY_TIMEOUT_DEFAULT is WHERRY_CONNECT_TIMEOUT. With 0 and no listener this call fails with -ECONNREFUSED. */
+ * WHERRY_TIMEOUT_DEFAULT is WHERRY_CONNECT_TIMEOUT. With 0 and no listener this call fails with -ECONNREFUSED; for
+ * another host wherry_try_finish does, which knows later. */
 int wherry_start_connect(const char* address, const struct wherry_options* options, int64_t timeout_ns,
                          wherry_connecting* connecting);
 /* Completes an attempt without blocking. -EAGAIN: no listener or no answer yet; other errors as wherry_connect. On

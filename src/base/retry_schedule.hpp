@@ -25,6 +25,7 @@ class RetrySchedule {
     pause_ *= 2;
     return true;
   }
+  [[nodiscard]] Clock::time_point start() const noexcept { return start_; }
   [[nodiscard]] Clock::time_point next() const noexcept { return next_; }
   [[nodiscard]] bool is_due() const noexcept { return Clock::now() >= next_; }
   /// Returns the time since the first attempt began.

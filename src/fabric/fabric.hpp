@@ -55,8 +55,9 @@ class Fabric {
   /// Returns the name of the fabric that a connection uses. It differs from name() if this fabric chooses among several
   /// (hosts/). Valid as long as the connection.
   [[nodiscard]] virtual std::string_view name_of(const Connection& /*connection*/) const { return name(); }
-  /// Makes one attempt to connect; never waits for the peer. Throws Error(ECONNREFUSED) if there is no listener, or
-  /// QueueFull. Layers above use retrying_connect.hpp, which waits for a listener.
+  /// Makes one attempt to connect; never blocks. Throws Error(ECONNREFUSED) if it is known at once that there is no
+  /// listener, or QueueFull. If another host must be asked, Connecting::try_finish throws instead. Layers above use
+  /// retrying_connect.hpp, which waits for a listener.
   virtual std::unique_ptr<Connecting> connect(const Address& address, const Offer& offer) = 0;
   /// Returns whether a connector's segment reaches the acceptor with its content, even if the connector has ended by
   /// then (Connecting::segment, Offer::departed). Only load/store fabrics can do that.

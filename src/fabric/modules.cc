@@ -21,9 +21,9 @@ std::filesystem::path module_path() {
   std::error_code ignored;
   const auto folder = std::filesystem::canonical(here.dli_fname, ignored).parent_path();
   const auto above = folder.parent_path();
-  // The last candidate is for pip's package, which has it beside its own module.
+  // The last two are for the Python package: pip's has it beside its own module, that of a build is in python/wherry.
   for (const auto& candidate : {folder / kPlace, above / kBesideModules, above.parent_path() / kBesideModules,
-                                folder / "prefix/lib" / kPlace}) {
+                                folder / "prefix/lib" / kPlace, above.parent_path() / "lib" / kPlace}) {
     if (std::filesystem::exists(candidate, ignored)) return candidate;
   }
   return above / "lib" / kPlace;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <memory>
 #include <span>
+#include <string>
 
 #include <wherry/address.hpp>
 #include <wherry/error.hpp>
@@ -33,7 +34,7 @@ class Connecting {
  public:
   virtual ~Connecting() = default;
   /// Returns the connection, or null while the peer has not answered. Throws Error: ECONNREFUSED if the attempt was
-  /// refused, ECONNRESET if the peer died.
+  /// refused, ECONNRESET if the peer died. An attempt that has failed throws the same again.
   virtual std::unique_ptr<Connection> try_finish() = 0;
   /// Returns a descriptor that is readable while try_finish may have something to do.
   [[nodiscard]] virtual int descriptor() const = 0;
@@ -41,8 +42,12 @@ class Connecting {
   /// attempt is destroyed before. Its address stays the same when the attempt becomes a connection. Empty: nothing can
   /// be written yet.
   [[nodiscard]] virtual std::span<std::byte> segment() const { return {}; }
-  /// Returns true while there is no listener that could accept.
+  /// Returns true while no listener was found. If try_finish throws ECONNREFUSED then, another attempt may find one.
   [[nodiscard]] virtual bool waits_for_listener() const { return false; }
+  /// Returns why the attempt is not complete and what to do, for a caller whose time is over.
+  [[nodiscard]] virtual std::string obstacle() const {
+    return "somebody listens there but did not accept in time; wait longer (WHERRY_CONNECT_TIMEOUT)";
+  }
 };
 
 /// ECONNREFUSED because the listener's queue is full: another attempt may succeed.

@@ -17,9 +17,9 @@ struct RetryUntil {
 
 /// Starts to connect and returns at once.
 ///
-/// If the first attempt is refused, the returned object has a timer (two descriptors) instead of an attempt. Its
+/// If the first attempt is refused, or waits for a listener, the returned object has a timer (two descriptors). Its
 /// try_finish repeats the attempt when the timer has expired. Its descriptor stays the same. A refusal of an attempt
-/// that has started is final, because there was a listener.
+/// that has found a listener is final.
 ///
 /// Its try_finish throws the errors of the fabric's try_finish and of Fabric::connect. In addition: ECONNREFUSED after
 /// the deadline (the text tells how long it waited), and EBADF in a forked child, which shares its parent's timer.

@@ -41,8 +41,10 @@ std::shared_ptr<ArenaView> make_arena() {
   rlimit file_size{};
   ::getrlimit(RLIMIT_FSIZE, &file_size);
   const std::uint64_t bytes = std::min<std::uint64_t>(kMostBytes, file_size.rlim_cur) / kArenaChunk * kArenaChunk;
-  if (bytes == 0 || ::ftruncate(memfd.get(), static_cast<off_t>(bytes)) != 0) {
-    fail(ENOMEM, "create exposed memory", "raise the limit of file sizes (ulimit -f)");
+  constexpr const char* kRaise = "raise the limit of file sizes (ulimit -f)";
+  if (bytes == 0) fail(EFBIG, "create exposed memory", kRaise);
+  if (::ftruncate(memfd.get(), static_cast<off_t>(bytes)) != 0) {
+    fail(errno, "create exposed memory", errno == EFBIG ? kRaise : advice_on(errno, "ftruncate"));
   }
   if (::fcntl(memfd.get(), F_ADD_SEALS, kSeals) != 0) {
     fail(errno, "seal shared memory", "the kernel must support memfd seals");

@@ -36,7 +36,7 @@ class Arena {
  public:
   static constexpr std::size_t kMostIdle = std::size_t{32} << 20;
 
-  /// The arena of this process, made at the first use. Throws Error: EMFILE, ENOMEM.
+  /// The arena of this process, made at the first use. Throws Error: EMFILE, ENOMEM, EFBIG (ulimit -f).
   static Arena& instance();
   /// Registers the arena's handlers of fork. Other handlers that take a lock under which expose() is called must be
   /// registered after this.

@@ -2,6 +2,8 @@
 // Exposing memory when the process has no free descriptor. Each of these tests runs in a process of its own.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,6 +16,7 @@
 #include "memory/arena.hpp"
 #include "memory/store_guard.hpp"
 #include "tests/common/no_descriptors.hpp"
+#include "tests/common/seccomp.hpp"
 
 namespace wherry::memory {
 namespace {
@@ -42,6 +45,17 @@ int error_of_exposing(std::span<std::byte> memory) {
     return error.code().value();
   }
   return 0;
+}
+
+TEST(ArenaThatCannotBeMade, SaysWhatTheKernelSays) {
+  Child refused([] { return !refuse({SYS_ftruncate}) || error_of_exposing(filled_pages(kPage)) == EPERM; });
+  EXPECT_EQ(refused.wait(), 0);
+  Child limited([] {
+    const rlimit small{.rlim_cur = kPage, .rlim_max = kPage};
+    ::setrlimit(RLIMIT_FSIZE, &small);
+    return error_of_exposing(filled_pages(kPage)) == EFBIG;
+  });
+  EXPECT_EQ(limited.wait(), 0);
 }
 
 TEST_F(ArenaWithoutDescriptors, LeavesMemoryThatIsUsedOnAfterItWasExposed) {

@@ -243,6 +243,15 @@ TEST(Arena, OnlyASealedMemfdOfTheRightSizeIsAPeersArena) {
   EXPECT_EQ(view_arena(make(kPage, kGood), kPage, error), nullptr) << "not whole chunks";
 }
 
+/// Reading behind the end of a file moves nothing, and is no error of the kernel's.
+TEST(Arena, ATransferThatMovesNothingEndsWhateverErrnoWasBefore) {
+  const auto& own = Arena::instance().view();
+  ArenaRegion behind(own, own->bytes(), kPage);
+  std::array<std::byte, 8> into{};
+  errno = EINTR;
+  EXPECT_FALSE(behind.get(into, 0));
+}
+
 TEST(Arena, IsMappedOncePerProcessThatOwnsIt) {
   const auto& own = Arena::instance().view();
   int error = 0;

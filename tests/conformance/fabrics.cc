@@ -118,6 +118,7 @@ std::vector<FabricUnderTest> fabrics_under_test() {
                      .maps = false,
                      .rounds = 2000,
                      .vouches = false,
+                     .refuses_at_once = false,
                      .reaches_all = false,
                      .descriptors = 7});
   return fabrics;

@@ -20,6 +20,7 @@ struct FabricUnderTest {
   std::string_view faults = "";   ///< WHERRY_FAULTS while the test runs
   std::uint64_t rounds = 20'000;  ///< of games; fewer where faults take their time
   bool vouches = true;            ///< peers have credentials
+  bool refuses_at_once = true;    ///< connect() knows whether there is a listener; otherwise try_finish() tells
   bool rings_exactly = true;      ///< no spurious or delayed wake-ups
   bool reaches_all = true;        ///< also exposed memory that cannot be moved, such as mappings of files
   std::size_t descriptors = 4;    ///< that an end takes at most

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How pairs of mailboxes come about and end, and what waiting tells.
+#include <array>
 #include <cerrno>
 #include <thread>
 
@@ -86,7 +87,12 @@ TEST_P(MailboxConnecting, ConnectingWhereNothingListensIsRefused) {
     const Mailbox gone = listening();
     nowhere = where(gone);
   }
-  EXPECT_EQ(error_of([&] { from.connect(nowhere, 0ns); }), ECONNREFUSED);
+  if (GetParam().refuses_at_once) {
+    EXPECT_EQ(error_of([&] { from.connect(nowhere, 0ns); }), ECONNREFUSED);
+  } else {
+    (void)from.connect(nowhere, 0ns);
+    EXPECT_EQ(loss_of(from).error, ECONNREFUSED);
+  }
   EXPECT_EQ(from.peers(), 0U);
 }
 
@@ -111,6 +117,33 @@ TEST_P(MailboxConnecting, AMessageMayBeTriedBeforeThePeerLetsIn) {
   drive({&from, &to}, [&] { return from.writable(std::span(&writable, 1)) == 1; });
   EXPECT_EQ(writable, peer);
   EXPECT_TRUE(from.try_send(peer, pattern_.bytes(10)).ok());
+}
+
+TEST_P(MailboxConnecting, WhatASendTookBeforeItsSideWasAcceptedArrivesThoughThatClosed) {
+  constexpr MailboxOptions kOverflow{.overflow = std::size_t{320} << 10};
+  Mailbox to = listening(kOverflow);
+  std::size_t taken = 0;
+  {
+    Mailbox from(kOverflow);
+    const Mailbox::Peer peer = from.connect(where(to));
+    for (int i = 0; i < 5; ++i) {
+      const auto content = pattern_.bytes(10, taken);
+      const iovec piece{const_cast<std::byte*>(content.data()), content.size()};
+      Mailbox::Outgoing message{.pieces = std::span(&piece, 1), .bytes = content.size()};
+      const Result result = from.try_send_whole(peer, message);
+      EXPECT_FALSE(result.failed()) << result.to_string();
+      taken += result.ok() ? 1 : 0;
+      EXPECT_EQ(message.taken, result.ok() ? 10U : 0U);
+    }
+    if (taken == 0) {
+      EXPECT_EQ(from.send(peer, pattern_.bytes(10), 5ms).error, ETIMEDOUT);
+    }
+  }
+  Mailbox::Peer from = Mailbox::kNoPeer;
+  for (std::size_t i = 0; i < taken; ++i) EXPECT_TRUE(pattern_.matches(receive(to, from), i));
+  std::array<std::byte, 10> more{};
+  (void)to.wait(5ms);
+  EXPECT_FALSE(to.try_receive(more, from).ok());
 }
 
 TEST_P(MailboxConnecting, NoMoreThanMostPeersAreLetIn) {

@@ -6,12 +6,16 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
+#include "base/scoped_environment.hpp"
 #include "fabric/fabric.hpp"
 #include "layout/mailbox_page.hpp"
 #include "tests/common/no_descriptors.hpp"
+#include "tests/common/temporary_directory.hpp"
 #include "tests/fault/mailbox_early.hpp"
 
 namespace wherry::fault {
@@ -56,6 +60,29 @@ TEST_F(MailboxEarly, MessagesOfASenderThatHasClosedArriveAndThenTheEnd) {
     EXPECT_EQ(wait_for_loss(to).error, 0);
     EXPECT_EQ(to.peers(), 0U);
   }
+}
+
+/// With WHERRY_HOSTS a fabric is chosen for each peer, and not every one keeps a segment. So a send waits.
+TEST_F(MailboxEarly, WithAFileOfHostsNothingIsTakenBeforeTheSenderIsAccepted) {
+  const test::TemporaryDirectory directory;
+  const std::string file = directory.path() / "hosts";
+  std::ofstream(file) << "127.0.0.1\n127.0.0.1\n";
+  const ScopedEnvironment hosts("WHERRY_HOSTS", file.c_str()), node("WHERRY_NODE", "0");
+  Mailbox to(options());
+  to.listen("wherry://*:*");
+  {
+    Mailbox from(options());
+    const Mailbox::Peer peer = from.connect(to.local());
+    EXPECT_FALSE(send(from, peer, 0));
+    EXPECT_EQ(from.send(peer, pattern_.bytes(10), 5ms).error, ETIMEDOUT);
+  }
+  Mailbox from(options());
+  const Mailbox::Peer peer = from.connect(to.local());
+  while (!send(from, peer, 1)) {
+    (void)from.progress();
+    (void)to.progress();
+  }
+  EXPECT_TRUE(receive(to, 1));
 }
 
 TEST_F(MailboxEarly, MessagesOfASenderThatWasKilledArriveAndThenItsDeath) {

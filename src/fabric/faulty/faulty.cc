@@ -55,6 +55,8 @@ class FaultyConnecting final : public Connecting {
   [[nodiscard]] std::span<std::byte> segment() const override {
     return plan_.hide_map != 0 ? std::span<std::byte>{} : inner_->segment();
   }
+  [[nodiscard]] bool waits_for_listener() const override { return inner_->waits_for_listener(); }
+  [[nodiscard]] std::string obstacle() const override { return inner_->obstacle(); }
 
  private:
   std::unique_ptr<Connecting> inner_;

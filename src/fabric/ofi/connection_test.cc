@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Two ends in one process, with the real library over the loopback interface.
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -20,10 +27,12 @@
 #include "base/child_process.hpp"
 #include "base/key_file.hpp"
 #include "base/scoped_environment.hpp"
+#include "base/unique_fd.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/retrying_connect.hpp"
 #include "fabric/wait_for_events.hpp"
 #include "tests/common/sanitizer.hpp"
+#include "tests/common/seccomp.hpp"
 
 namespace wherry::fabric::ofi {
 namespace {
@@ -62,6 +71,21 @@ class OfiConnectionTest : public ::testing::Test {
       ASSERT_EQ(end.wait(Bell::data, {}), Wake::rung);
     }
     end.disarm(Bell::data);
+  }
+
+  /// The address at which this process listens for data endpoints: that of a connection of its own to itself.
+  static std::optional<sockaddr_in> data_address() {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      const int socket = std::atoi(entry.path().filename().c_str());
+      int listens = 0;
+      socklen_t length = sizeof listens;
+      sockaddr_in address{};
+      socklen_t bytes = sizeof address;
+      if (::getsockopt(socket, SOL_SOCKET, SO_ACCEPTCONN, &listens, &length) != 0 || listens == 0) continue;
+      if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) continue;
+      if (address.sin_family == AF_INET && address.sin_addr.s_addr == htonl(INADDR_LOOPBACK)) return address;
+    }
+    return std::nullopt;
   }
 
   const std::string file_;
@@ -157,6 +181,40 @@ TEST_F(OfiConnectionTest, ItsThreadsTakeNoSignals) {
     EXPECT_EQ(blocked_by(task) & blockable, blockable) << task.path();
   }
   EXPECT_GT(others, 0);
+}
+
+/// The service ends a connection to its data port that never becomes an endpoint, and leaves those that have.
+TEST_F(OfiConnectionTest, AStrangerAtTheDataPortIsEndedAndPeersAreNot) {
+  connect();
+  const auto address = data_address();
+  ASSERT_TRUE(address);
+  const UniqueFd stranger(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  ASSERT_EQ(::connect(stranger.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address), 0);
+  constexpr std::array<unsigned char, 32> kHalfRequest{3, 0, 0, 32};
+  ASSERT_EQ(::send(stranger.get(), kHalfRequest.data(), kHalfRequest.size(), 0), std::ssize(kHalfRequest));
+  std::array<char, 1> byte{};
+  EXPECT_LE(::recv(stranger.get(), byte.data(), byte.size(), 0), 0);
+  ASSERT_TRUE(connector_->signal(0, 5, Bell::data));
+  EXPECT_TRUE(connector_->flush({}).ok());
+  await(*acceptor_, 0, 5);
+}
+
+/// Waiting for them would stop the service, and with it every connection.
+TEST_F(OfiConnectionTest, WithoutRandomNumbersAcceptingIsAnError) {
+  const auto child = [] {
+    Fabric& fabric = find("ofi");
+    const auto listener = fabric.listen(Address{.fabric = "ofi", .node = {}, .port = {}});
+    const auto connecting = fabric.connect(listener->local(), {.segment_bytes = kPage});
+    if (!wait_until_readable(listener->descriptor(), {})) return false;
+    if (!refuse({SYS_getrandom})) return true;  // a kernel without filters
+    try {
+      (void)listener->try_accept({.segment_bytes = kPage});
+    } catch (const Error& error) {
+      return error.code().value() == EPERM && error.advice().ends_with("its seccomp profile must allow getrandom");
+    }
+    return false;
+  };
+  EXPECT_EQ(Child(child).wait(), 0);
 }
 
 TEST_F(OfiConnectionTest, AnEndIsNews) {

@@ -4,6 +4,9 @@
 // 1.17 also blocks the service thread until the rest of a partial message has arrived.
 #pragma once
 
+#include <set>
+#include <string>
+
 #include "fabric/ofi/socket_address.hpp"
 
 namespace wherry::fabric::ofi {
@@ -13,5 +16,13 @@ namespace wherry::fabric::ofi {
 /// libfabric does not tell the descriptor, so all descriptors of this process are searched. False if it was not found,
 /// for example because the provider does not use TCP, or without /proc.
 bool guard_data_port(const SocketAddress& local) noexcept;
+
+/// Addresses in text, with ports.
+using AddressTexts = std::set<std::string>;
+
+/// Ends the connections to the data ports `local` whose remote address is none of `peers`, but was one of `suspects`,
+/// the result of an earlier call. libfabric then closes them. Returns the remote addresses of the others that are none
+/// of `peers`: requests that are not complete. Searches all descriptors of this process.
+AddressTexts end_strangers(const AddressTexts& local, const AddressTexts& peers, const AddressTexts& suspects) noexcept;
 
 }  // namespace wherry::fabric::ofi

@@ -16,6 +16,7 @@
 #include "base/open_descriptors.hpp"
 #include "base/unique_fd.hpp"
 #include "fabric/ofi/endpoint.hpp"
+#include "fabric/ofi/library.hpp"
 #include "fabric/ofi/rendezvous_fixture.hpp"
 #include "tests/common/sanitizer.hpp"
 
@@ -97,6 +98,23 @@ TEST_F(DataPortTest, WhatIsNoRequestIsDropped) {
   for (int i = 0; i < kStrangers; ++i) call({http, i % 2 == 0 ? 37U : 1U});
   // They come before the peer, and those that are dropped have no descriptor any more.
   EXPECT_EQ(descriptors_of_a_peer(), alone);
+}
+
+TEST_F(DataPortTest, AStrangerThatStopsInAMessageIsEnded) {
+  (void)descriptors_of_a_peer();
+  const std::size_t alone = open_descriptors();
+  for (int i = 0; i < kStrangers; ++i) call(kHalfRequest);
+  (void)descriptors_of_a_peer();  // all of them come before this peer
+  EXPECT_TRUE(domain_->end_strangers({}));
+  EXPECT_FALSE(domain_->end_strangers({}));
+  for (const UniqueFd& stranger : strangers_) {
+    std::array<char, 1> byte{};
+    EXPECT_LE(::recv(stranger.get(), byte.data(), byte.size(), 0), 0);
+  }
+  strangers_.clear();
+  // Version 2.5.1 keeps the descriptors of such connections, even when the stranger has closed them.
+  const bool closes = FI_MAJOR(Library::instance().version()) < 2;
+  while (closes && open_descriptors() != alone) (void)descriptors_of_a_peer();
 }
 
 TEST_F(DataPortTest, IsFoundOnlyWhereThisProcessListens) {

@@ -150,8 +150,7 @@ Knock::~Knock() {
 fi_info* Knock::release() { return std::exchange(info_, nullptr); }
 
 struct Domain::Listening {
-  std::string local;
-  std::uint16_t port;
+  SocketAddress address;
   fid_pep* endpoint;
 };
 
@@ -210,9 +209,9 @@ std::optional<Domain::News> Domain::on_knock(fid* listener, fi_info* info, std::
 }
 
 std::uint16_t Domain::listen(const SocketAddress& local, const PortRange& ports) {
-  const std::string host = local.with_port(0).to_string();
-  const auto known = std::ranges::find(listening_, host, &Listening::local);
-  if (known != listening_.end()) return known->port;
+  const auto known =
+      std::ranges::find(listening_, local.host(), [](const Listening& each) { return each.address.host(); });
+  if (known != listening_.end()) return known->address.port();
   const auto start = random_key() % ports.size();
   for (std::uint32_t i = 0; i < ports.size(); ++i) {
     const auto port = static_cast<std::uint16_t>(ports.first + (start + i) % ports.size());
@@ -226,7 +225,7 @@ std::uint16_t Domain::listen(const SocketAddress& local, const PortRange& ports)
       if (!guard_data_port(local.with_port(port))) {
         log::write(log::Level::info, "ofi: the socket of data port " + std::to_string(port) + " was not found");
       }
-      listening_.push_back({host, port, endpoint});
+      listening_.push_back({local.with_port(port), endpoint});
       return port;
     }
     close_object(endpoint);
@@ -244,6 +243,14 @@ std::shared_ptr<SharedDomain> Domain::domain_for_one_more() {
   auto made = std::make_shared<SharedDomain>(fabric_, info_);
   domains_.push_back(made);
   return made;
+}
+
+bool Domain::end_strangers(const AddressTexts& peers) {
+  if (listening_.empty()) return false;
+  AddressTexts local;
+  for (const Listening& each : listening_) local.insert(each.address.to_string());
+  suspects_ = ofi::end_strangers(local, peers, suspects_);
+  return !suspects_.empty();
 }
 
 std::unique_ptr<Registration> Endpoint::expose(std::span<std::byte> memory) const {
@@ -374,6 +381,13 @@ int Endpoint::poll(Handler& handler, int most) {
     if (static_cast<std::size_t>(got) < entries.size()) break;
   }
   return handled;
+}
+
+std::optional<SocketAddress> Endpoint::peer() const {
+  sockaddr_storage address{};
+  std::size_t length = sizeof address;
+  if (::fi_getpeer(endpoint_, &address, &length) != 0) return std::nullopt;
+  return SocketAddress(reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(length));
 }
 
 bool Endpoint::may_sleep() const { return may_sleep_on(fabric_, &completions_->fid); }

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/port_range.hpp"
+#include "fabric/ofi/data_port.hpp"
 #include "fabric/ofi/layout/link_messages.hpp"
 #include "fabric/ofi/rendezvous.hpp"
 #include "fabric/ofi/socket_address.hpp"
@@ -108,6 +109,11 @@ class Domain {
   /// Returns the port; that of an earlier call for the same address. Throws Error(EADDRINUSE).
   std::uint16_t listen(const SocketAddress& local, const PortRange& ports);
 
+  /// Ends the connections to the ports of listen() that have been there since the last call, and whose request is still
+  /// not complete. `peers` are the remote addresses of the endpoints. Call it after read() has returned nothing.
+  /// Returns whether connections are left that the next call may end.
+  bool end_strangers(const AddressTexts& peers);
+
  private:
   friend class Endpoint;
   struct Listening;
@@ -123,6 +129,7 @@ class Domain {
   std::vector<Listening> listening_;
   std::shared_ptr<SharedDomain> first_;  // stays: opening one takes time
   std::vector<std::weak_ptr<SharedDomain>> domains_;
+  AddressTexts suspects_;  ///< remote addresses
 };
 
 /// The data endpoint of one connection. One thread at a time. Its destruction ends the connection; after that nothing
@@ -153,6 +160,8 @@ class Endpoint {
   Endpoint& operator=(const Endpoint&) = delete;
   ~Endpoint();
 
+  /// Returns the address of the peer's data endpoint; empty if the provider does not know it.
+  [[nodiscard]] std::optional<SocketAddress> peer() const;
   /// Returns whether a write can carry 8 bytes of data. If not, words travel in messages.
   [[nodiscard]] bool carries_words() const { return carries_words_; }
   [[nodiscard]] std::size_t most_bytes() const { return most_bytes_; }  ///< of a write or read

@@ -269,6 +269,14 @@ void Link::forget_opening() {
   opening_.reset();
 }
 
+bool Link::add_data_peer(AddressTexts& peers) {
+  const std::lock_guard lock(mutex_);
+  if (endpoint_ == nullptr) return true;
+  const auto peer = endpoint_->peer();
+  if (peer) peers.insert(peer->to_string());
+  return peer.has_value();
+}
+
 bool Link::is_open() {
   const std::lock_guard lock(mutex_);
   return receiver_.peer().has_value() && connected_;

@@ -71,6 +71,8 @@ class Link final : public Served, public std::enable_shared_from_this<Link> {
   [[nodiscard]] bool is_gone() const { return bells_.is_gone(); }
   /// Returns whether the link is gone, or will be soon: its data endpoint was refused, or the peer has ended it.
   [[nodiscard]] bool is_ending();
+  /// Adds the address of the peer's data endpoint, if this side has one. False: it is not known.
+  bool add_data_peer(AddressTexts& peers);
   /// Returns whether the peer's data endpoint has answered.
   [[nodiscard]] bool is_open();
   /// Stops ringing `opening`.

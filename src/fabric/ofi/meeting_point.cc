@@ -13,7 +13,6 @@
 #include "base/log.hpp"
 #include "fabric/check.hpp"
 #include "fabric/ofi/meeting_socket.hpp"
-#include "fabric/wait_for_events.hpp"
 
 namespace wherry::fabric::ofi {
 namespace {
@@ -144,8 +143,8 @@ std::unique_ptr<Connection> OfiListener::meet(const Offer& offer) {
   return nullptr;
 }
 
-/// An attempt to connect. Its creator drives it until a listener is found; then the service does, with its mutex held,
-/// so that messages of the acceptor do not wait for the connector's program.
+/// An attempt to connect, driven by the service, so that messages of the hosts do not wait for the connector's program.
+/// With the service's mutex held.
 class OfiConnecting::Attempt final : public Served, public std::enable_shared_from_this<Attempt> {
  public:
   Attempt(const Settings& settings, const std::string& host, const Address& address, const Introduction& own,
@@ -154,32 +153,21 @@ class OfiConnecting::Attempt final : public Served, public std::enable_shared_fr
         link(std::make_shared<Link>(news)),
         answer_time_(answer_time(settings)),
         rendezvous_(std::in_place, settings, host, *address.node, *address.port, own, Deadline{}),
+        timer_(std::in_place),
         address_(address),
         sides_(sides) {}
 
-  /// Blocks until a listener is found, or until answer_time_ after the last answer; then throws. Short, because hosts
-  /// answer here, not programs.
-  void find_listener() {
-    Deadline limit = Timer::Clock::now() + answer_time_;
-    for (std::size_t answers = 0; !met_ && rendezvous_->waits_for_listener();) {
-      if (!wait_until_readable(rendezvous_->descriptor(), limit)) rendezvous_->give_up();
-      met_ = rendezvous_->advance();
-      if (std::exchange(answers, rendezvous_->answers()) != answers) limit = Timer::Clock::now() + answer_time_;
-    }
-  }
-
   void begin(Service& service) {
     service_ = &service;
-    if (!met_) service.watch(rendezvous_->descriptor(), shared_from_this());
-    (void)serve(-1);
+    set_timer(Timer::Clock::now());
+    service.watch(rendezvous_->descriptor(), shared_from_this());
+    service.watch(timer_->descriptor(), shared_from_this());
   }
 
   bool serve(int descriptor) override {
     try {
       if (timer_ && descriptor == timer_->descriptor()) on_timer();
-      if (!rendezvous_) return false;
-      if (!met_) met_ = rendezvous_->advance();
-      if (met_) dial(std::move(*met_));
+      if (rendezvous_) advance();
     } catch (const Error& error) {
       failure = error;
       stop();
@@ -195,12 +183,26 @@ class OfiConnecting::Attempt final : public Served, public std::enable_shared_fr
     timer_.reset();
   }
 
+  /// Returns why no listener was found so far.
+  [[nodiscard]] std::string obstacle() const { return rendezvous_ ? rendezvous_->obstacle() : failure->advice(); }
+
   const std::shared_ptr<const EventBell> news;
   const std::shared_ptr<Link> link;
-  std::optional<Error> failure;  // guarded by the service's mutex
-  std::string data_address;      // guarded by the service's mutex: the address to which the data endpoint connects
+  std::optional<Error> failure;
+  bool has_found_listener = false;
+  std::string data_address;  // the address to which the data endpoint connects
 
  private:
+  void advance() {
+    auto met = rendezvous_->advance();
+    if (!has_found_listener && !rendezvous_->waits_for_listener()) {
+      has_found_listener = true;
+      timer_->set(Timer::Clock::time_point::max());  // now it waits for a program
+    }
+    if (std::exchange(answers_, rendezvous_->answers()) != answers_) last_answer_ = Timer::Clock::now();
+    if (met) dial(std::move(*met));
+  }
+
   void dial(Meeting meeting) {
     stop();
     const std::uint16_t data_port = data_port_of(meeting.peer);
@@ -212,12 +214,22 @@ class OfiConnecting::Attempt final : public Served, public std::enable_shared_fr
     data_address = meeting.remote.with_port(data_port).to_string();
     // libfabric does not report a packet that a firewall drops.
     timer_.emplace();
-    timer_->set(Timer::Clock::now() + answer_time_);
+    set_timer(Timer::Clock::now());
     service_->watch(timer_->descriptor(), shared_from_this());
     link->dial(*service_, std::move(meeting), sides_, data_port);
   }
 
+  void set_timer(Timer::Clock::time_point last_answer) {
+    last_answer_ = last_answer;
+    timer_->set(last_answer + answer_time_);
+  }
+
   void on_timer() {
+    if (rendezvous_) {
+      if (has_found_listener) return;
+      if (Timer::Clock::now() >= last_answer_ + answer_time_) rendezvous_->give_up();
+      return set_timer(last_answer_);
+    }
     stop();
     if (link->is_open() || link->is_ending()) return;
     throw Error(
@@ -227,8 +239,9 @@ class OfiConnecting::Attempt final : public Served, public std::enable_shared_fr
 
   const std::chrono::milliseconds answer_time_;
   std::optional<RendezvousConnector> rendezvous_;
-  std::optional<Meeting> met_;
-  std::optional<Timer> timer_;  // the timeout of the data endpoint's answer
+  std::optional<Timer> timer_;  // the time for the host to answer, and then for its data endpoint
+  std::size_t answers_ = 0;
+  Timer::Clock::time_point last_answer_{};
   const Address address_;
   Link::Sides sides_;
   Service* service_ = nullptr;
@@ -240,11 +253,14 @@ OfiConnecting::OfiConnecting(const Settings& settings, const std::string& host, 
   const Introduction own{
       .node = own_node(), .port = 0, .segment_bytes = offer.segment_bytes, .greeting = offer.greeting, .data = {}};
   attempt_ = std::make_shared<Attempt>(settings, host, address, own, Link::Sides{segment_->bytes(), 0, offer.exposes});
-  attempt_->find_listener();
-  // Loads libfabric only here, after a listener was found.
   service_ = &Service::instance();
   const std::lock_guard lock(service_->mutex());
-  attempt_->begin(*service_);
+  try {
+    attempt_->begin(*service_);
+  } catch (...) {
+    attempt_->stop();
+    throw;
+  }
 }
 
 OfiConnecting::~OfiConnecting() {
@@ -257,6 +273,18 @@ OfiConnecting::~OfiConnecting() {
 }
 
 int OfiConnecting::descriptor() const { return attempt_->news->descriptor(); }
+
+bool OfiConnecting::waits_for_listener() const {
+  if (origin_.inherited()) return false;
+  const std::lock_guard lock(service_->mutex());
+  return !attempt_->has_found_listener;
+}
+
+std::string OfiConnecting::obstacle() const {
+  if (origin_.inherited()) return Connecting::obstacle();
+  const std::lock_guard lock(service_->mutex());
+  return attempt_->has_found_listener ? Connecting::obstacle() : attempt_->obstacle();
+}
 
 std::unique_ptr<Connection> OfiConnecting::try_finish() {
   if (origin_.inherited()) {

@@ -38,13 +38,15 @@ class OfiListener final : public Listener {
 
 class OfiConnecting final : public Connecting {
  public:
-  /// Blocks until the host has answered whether it has a listener at that address. Throws the errors of
-  /// RendezvousConnector and Service.
+  /// Starts to search for the listener; try_finish throws a refusal if there is none. Throws the errors of
+  /// RendezvousConnector's constructor and of Service.
   OfiConnecting(const Settings& settings, const std::string& host, const Address& address, const Offer& offer);
   ~OfiConnecting() override;
 
   std::unique_ptr<Connection> try_finish() override;
   [[nodiscard]] int descriptor() const override;
+  [[nodiscard]] bool waits_for_listener() const override;
+  [[nodiscard]] std::string obstacle() const override;
 
  private:
   class Attempt;  // what the service drives

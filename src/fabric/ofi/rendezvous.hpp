@@ -105,9 +105,8 @@ class RendezvousListener {
 /// Searches for the listener of (node, port) on a host, and meets it. Its destruction cancels the attempt.
 class RendezvousConnector {
  public:
-  /// Resolves the addresses of the host, which blocks as long as the system's resolver, and starts to connect to them.
-  /// While there is no listener, the search is repeated until `until`; the meeting then fails. Throws Error: ENOENT (no
-  /// such host), EMFILE, ENOMEM.
+  /// Starts to look up the addresses of the host, and to connect to them. While there is no listener, the search is
+  /// repeated until `until`; the meeting then fails. Throws Error: EMFILE, ENOMEM, EAGAIN (no further thread).
   /// @param host   a name or an address
   /// @param until  empty: one attempt
   RendezvousConnector(const Settings& settings, const std::string& host, std::uint16_t node, std::uint16_t port,
@@ -120,10 +119,13 @@ class RendezvousConnector {
   [[nodiscard]] int descriptor() const;
   /// Returns the meeting once the listener has accepted, only once; the caller owns its socket. Throws Error, which all
   /// later calls throw again: ECONNREFUSED (no listener, or it refused), ETIMEDOUT, EACCES (another key), EPROTO
-  /// (another version), ECONNRESET (the listener ended), EHOSTUNREACH. The text tells what to do.
+  /// (another version), ECONNRESET (the listener ended), EHOSTUNREACH, ENOENT (no such host). The text tells what to
+  /// do.
   std::optional<Meeting> advance();
   /// Ends the search when the caller's time is over: throws Error with the gravest cause known.
-  [[noreturn]] void give_up();
+  [[noreturn]] void give_up() const;
+  /// Returns the advice of the error that give_up() would throw.
+  [[nodiscard]] std::string obstacle() const;
   /// Returns true while no listener for (node, port) has been found.
   [[nodiscard]] bool waits_for_listener() const;
   /// Returns how many ports have answered that they do not have the listener. While it grows, the search progresses.

@@ -12,6 +12,7 @@
 
 #include "base/readable.hpp"
 #include "base/retry_schedule.hpp"
+#include "fabric/ofi/lookup.hpp"
 #include "fabric/ofi/ports.hpp"
 #include "fabric/ofi/rendezvous.hpp"
 #include "fabric/ofi/search.hpp"
@@ -22,6 +23,7 @@ namespace {
 using Clock = Timer::Clock;
 
 constexpr std::uint64_t kSearchTimerId = 0;
+constexpr std::uint64_t kLookupId = UINT64_MAX;
 /// If an address does not answer within this time, the next one is tried in parallel (RFC 8305).
 constexpr auto kHeadStart = std::chrono::milliseconds(250);
 /// After this time a pass ends although an address has not answered, if another has: the listener may now be there.
@@ -52,16 +54,13 @@ class RendezvousConnector::State {
                 .own = std::move(own)},
         name_(Address{.fabric = "ofi", .node = node, .port = port}.to_string() + " on " + host),
         until_(until),
-        poller_(make_poller()) {
-    std::uint64_t id = kSearchTimerId;
-    for (const SocketAddress& address : resolve(host)) {
-      if (id == kMostAddresses) break;
-      searches_.emplace_back(wanted_, address, poller_.get(), ++id);
-    }
-    if (!poll_for(poller_.get(), timer_.descriptor(), EPOLLIN, kSearchTimerId)) {
+        poller_(make_poller()),
+        lookup_(std::in_place, host) {
+    if (!poll_for(poller_.get(), timer_.descriptor(), EPOLLIN, kSearchTimerId) ||
+        !poll_for(poller_.get(), lookup_->descriptor(), EPOLLIN, kLookupId)) {
       throw Error(errno, "connect", name_, "raise fs.epoll.max_user_watches");
     }
-    begin_pass();
+    take_addresses();
     set_timer();
   }
 
@@ -76,14 +75,22 @@ class RendezvousConnector::State {
     }
   }
 
-  [[noreturn]] void give_up() const {
+  [[noreturn]] void give_up() const { throw error_of(obstacle()); }
+
+  /// Returns the gravest failure known, of those that are over and those that would be if their time were over.
+  [[nodiscard]] Failure obstacle() const {
+    if (lookup_) {
+      return {.gravity = Failure::Gravity::no_answer,
+              .error = ETIMEDOUT,
+              .advice = "the resolver does not answer; correct /etc/resolv.conf, or name the host in /etc/hosts"};
+    }
     Failure told;
     for (const Search& each : searches_) {
       const Failure pending = each.pending();
       const Failure& gravest = pending.gravity > each.failure().gravity ? pending : each.failure();
       if (tells_more(gravest, told)) told = gravest;
     }
-    throw error_of(told);
+    return told;
   }
 
   [[nodiscard]] int descriptor() const { return poller_.get(); }
@@ -100,6 +107,10 @@ class RendezvousConnector::State {
   std::optional<Meeting> try_meet() {
     if (is_done_) return std::nullopt;
     const auto now = Clock::now();
+    if (lookup_ && !take_addresses()) {
+      if (until_ && now >= *until_) give_up();
+      return std::nullopt;
+    }
     hear();
     for (Search& each : searches_) {
       if (each.limit() <= now) each.advance(now);
@@ -118,12 +129,26 @@ class RendezvousConnector::State {
     return std::nullopt;
   }
 
+  /// Begins to search at the addresses of the host. False while they are being looked up.
+  bool take_addresses() {
+    const auto found = lookup_->result();
+    if (!found) return false;
+    lookup_.reset();
+    std::uint64_t id = kSearchTimerId;
+    for (const SocketAddress& address : *found) {
+      if (id == kMostAddresses) break;
+      searches_.emplace_back(wanted_, address, poller_.get(), ++id);
+    }
+    begin_pass();
+    return true;
+  }
+
   void hear() {
     std::array<epoll_event, kMostAddresses + 1> events{};
     const int count = ::epoll_wait(poller_.get(), events.data(), static_cast<int>(events.size()), 0);
     for (int i = 0; i < count; ++i) {
       const std::uint64_t id = events[static_cast<std::size_t>(i)].data.u64;
-      if (id == kSearchTimerId) continue;
+      if (id == kSearchTimerId || id == kLookupId) continue;
       // Data that has arrived counts, even if it is handled late: so no limit has passed for this call.
       std::next(searches_.begin(), static_cast<std::ptrdiff_t>(id - 1))->advance(Clock::time_point::min());
     }
@@ -207,7 +232,8 @@ class RendezvousConnector::State {
     if (!is_answered() && next_pass_ == Clock::time_point::max()) next = std::min({next, next_address_, pass_end_});
     for (const Search& each : searches_) next = std::min(next, each.limit());
     // If every port has refused at once, no socket is left that could become readable: the timer fires now.
-    const bool is_over = !is_answered() && next_pass_ == Clock::time_point::max() && is_pass_over(Clock::now());
+    const bool is_over =
+        !lookup_ && !is_answered() && next_pass_ == Clock::time_point::max() && is_pass_over(Clock::now());
     timer_.set(is_over ? Clock::time_point::min() : next);
   }
 
@@ -223,7 +249,8 @@ class RendezvousConnector::State {
   const Deadline until_;
   UniqueFd poller_;
   Timer timer_;
-  std::list<Search> searches_;  // in the order of their ids, which begin at 1
+  std::optional<Lookup> lookup_;  // empty once its result was taken
+  std::list<Search> searches_;    // in the order of their ids, which begin at 1
   RetrySchedule retry_;
   std::size_t pass_ = 0;
   Clock::time_point next_pass_ = Clock::time_point::max();
@@ -243,7 +270,8 @@ RendezvousConnector::~RendezvousConnector() = default;
 int RendezvousConnector::descriptor() const { return state_->descriptor(); }
 std::optional<Meeting> RendezvousConnector::advance() { return state_->advance(); }
 std::size_t RendezvousConnector::answers() const { return state_->answers(); }
-void RendezvousConnector::give_up() { state_->give_up(); }
+void RendezvousConnector::give_up() const { state_->give_up(); }
+std::string RendezvousConnector::obstacle() const { return state_->obstacle().advice; }
 bool RendezvousConnector::waits_for_listener() const { return !state_->is_answered(); }
 
 }  // namespace wherry::fabric::ofi

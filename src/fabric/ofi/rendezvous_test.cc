@@ -111,13 +111,11 @@ TEST(Rendezvous, NobodyListens) {
 }
 
 TEST(Rendezvous, AHostWithoutAnAddress) {
-  try {
-    (void)connector_to(test_settings(), 80, std::nullopt, "no-such-host.invalid");
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.what(), HasSubstr("no-such-host.invalid"));
-    EXPECT_THAT(error.what(), HasSubstr("WHERRY_HOSTS"));
-  }
+  RendezvousConnector connector = connector_to(test_settings(), 80, std::nullopt, "no-such-host.invalid");
+  const Error error = failure_of(nullptr, connector);
+  EXPECT_EQ(error.code().value(), ENOENT);
+  EXPECT_THAT(error.what(), HasSubstr("no-such-host.invalid"));
+  EXPECT_THAT(error.what(), HasSubstr("WHERRY_HOSTS"));
 }
 
 TEST(Rendezvous, AnotherKeyMeetsNoOne) {

@@ -28,6 +28,8 @@ constexpr std::chrono::milliseconds kLeastPatience{1};
 constexpr std::chrono::milliseconds kMostPatience{500};
 /// Ports that are asked at the same time.
 constexpr std::size_t kMostProbes = 16;
+/// Ports that one call asks. Limited, as all may refuse at once, and other connections are not served meanwhile.
+constexpr int kAskedAtOnce = 32;
 constexpr const char* kPathMtu =
     "small packets pass, and large ones do not: path MTU? Lower the interface's MTU, or let ICMP pass";
 
@@ -102,14 +104,18 @@ void Search::ask_more(Clock::time_point now) {
     return end();
   }
   bool is_left = true;
-  while (is_left && (probes_.empty() || (probes_.size() < kMostProbes && (now >= next_probe_ || answers_soon(now))))) {
+  int asked = 0;
+  const auto is_due = [&] {
+    return probes_.empty() || (probes_.size() < kMostProbes && (now >= next_probe_ || answers_soon(now)));
+  };
+  for (; is_left && asked < kAskedAtOnce && is_due(); ++asked) {
     is_left = begin_probe();
     if (state_ == State::ended) return;
   }
-  if (probes_.empty()) return end();
+  if (probes_.empty() && !is_left) return end();
   state_ = std::ranges::any_of(probes_, &Probe::is_asked) ? State::asked : State::connecting;
   limit_ = pass_limit_;
-  if (is_left && probes_.size() < kMostProbes) limit_ = std::min(limit_, next_probe_);
+  if (is_left && probes_.size() < kMostProbes) limit_ = asked == kAskedAtOnce ? now : std::min(limit_, next_probe_);
   for (const Probe& probe : probes_) limit_ = std::min(limit_, probe.limit());
 }
 

@@ -85,6 +85,19 @@ TEST_F(SearchTest, EndsInItsTimeWhereEveryPortSaysNothing) {
   EXPECT_NE(std::string(error.what()).find("took the connection and said nothing"), std::string::npos) << error.what();
 }
 
+/// The service drives the search. Its other connections have their turn meanwhile.
+TEST_F(SearchTest, OneCallAsksOnlySomeOfThePortsThatRefuseAtOnce) {
+  RendezvousConnector connector = this->connector(std::nullopt);
+  std::size_t calls = 0;
+  std::optional<Meeting> none;
+  try {
+    drive(nullptr, &connector, &none, [&] { return ++calls, false; });
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code().value(), ECONNREFUSED);
+  }
+  EXPECT_GT(calls, 2U);
+}
+
 TEST_F(SearchTest, ADeadlineEndsItWhilePortsAreSilent) {
   for (int i = 0; i < 3; ++i) add_silent();
   Settings settings = settings_;

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/ofi/service.hpp"
 
-#include <pthread.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <csignal>
 #include <memory>
 #include <span>
 #include <thread>
@@ -20,6 +18,7 @@
 #include "base/log.hpp"
 #include "base/refused_call.hpp"
 #include "fabric/ofi/link.hpp"
+#include "fabric/ofi/signals_blocked.hpp"
 
 namespace wherry::fabric::ofi {
 namespace {
@@ -30,22 +29,6 @@ constexpr std::chrono::milliseconds kLookInterval{1000};
 constexpr int kDrivenEach = 32;
 constexpr Service::Clock::time_point kNow{};
 constexpr std::uint32_t kReports = EPOLLIN | EPOLLRDHUP;
-
-/// While one exists, threads that this thread starts have all signals blocked.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_{};
-};
 
 }  // namespace
 
@@ -74,7 +57,7 @@ Service& Service::instance() {
   Maker& made = maker();
   const std::lock_guard lock(made.mutex);
   if (made.service == nullptr) {
-    // Signals must go to the program's threads, not to the service's thread or those that libfabric starts.
+    // For the service's thread, and those that libfabric starts.
     const SignalsBlocked blocked;
     made.service = new Service;
   }
@@ -140,18 +123,22 @@ void Service::run() {
     const bool drives = more && ready <= 0;
     more = false;
     for (const auto& event : std::span(events).first(static_cast<std::size_t>(std::max(ready, 0)))) {
+      is_called_ = is_called_ || event.data.fd == domain_.descriptor();
       more = serve(event.data.fd) || more;
     }
     more = serve_again(now) || more;
     nudge_.silence();
+    const bool is_late = now >= next_look_;
     if (nudged_.exchange(false, std::memory_order_relaxed) || drives) {
       more = look_at_all(true) || more;
       next_look_ = now + kLookInterval;
-    } else if (now >= next_look_) {
+    } else if (is_late) {
       more = look_at_all(false) || more;
       next_look_ = now + kLookInterval;
     }
-    more = serve_news() || more;
+    const bool more_news = serve_news();
+    if (is_late && is_called_ && !more_news) end_strangers();
+    more = more_news || more;
     timeout = more ? 0 : sleep_ms(Clock::now());
   }
 }
@@ -211,6 +198,16 @@ bool Service::look_at_all(bool drives) {
     if (its_turn) next_driven_ = descriptor + 1;
   }
   return more;
+}
+
+/// Ends the connections to data ports that begin a request and do not end it. A request that is complete has become an
+/// endpoint, or was refused.
+void Service::end_strangers() {
+  AddressTexts peers;
+  for (const auto& [context, link] : links_) {
+    if (!link->add_data_peer(peers)) return;
+  }
+  is_called_ = domain_.end_strangers(peers);
 }
 
 /// Handles events of endpoints. Returns whether there may be more.

@@ -87,6 +87,7 @@ class Service {
   bool serve(int descriptor);
   bool serve_again(Clock::time_point now);
   bool look_at_all(bool drives);
+  void end_strangers();
 
   std::mutex mutex_;
   Domain domain_;
@@ -97,6 +98,7 @@ class Service {
   std::vector<int> resumed_;                        // descriptors
   Clock::time_point next_look_{};                   // at all
   int next_driven_ = 0;                             // the descriptor whose turn it is
+  bool is_called_ = false;                          // since the last end_strangers(), or it has left some
   std::map<int, std::shared_ptr<Served>> watched_;  // by descriptor
   std::map<int, Clock::time_point> left_alone_;     // by descriptor: until when epoll does not report it
   std::map<Token, std::shared_ptr<Link>> expected_;

@@ -27,6 +27,18 @@ sockaddr_in as_ipv4(const sockaddr* address) {
   return ipv4;
 }
 
+using AddressList = std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)>;
+
+/// Null: `error` is an error of getaddrinfo.
+AddressList look_up(const std::string& host, int flags, int& error) {
+  addrinfo hints{};
+  hints.ai_flags = flags;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
+  return {error == 0 ? found : nullptr, ::freeaddrinfo};
+}
+
 SocketAddress address_of(int socket, int (*ask)(int, sockaddr*, socklen_t*), const char* operation) {
   sockaddr_storage storage{};
   socklen_t length = sizeof storage;
@@ -89,18 +101,20 @@ std::string SocketAddress::to_string() const {
   return (family() == AF_INET6 ? "[" + name + "]" : name) + ":" + std::to_string(port());
 }
 
+bool is_address(const std::string& host) {
+  int error = 0;
+  return look_up(host, AI_NUMERICHOST, error) != nullptr;
+}
+
 std::vector<SocketAddress> resolve(const std::string& host) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int error = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (error != 0) {
+  int error = 0;
+  const AddressList found = look_up(host, 0, error);
+  if (found == nullptr) {
     const std::string reason = error == EAI_SYSTEM ? std::strerror(errno) : ::gai_strerror(error);
     throw Error(ENOENT, "look up host", host, "the resolver says: " + reason + "; correct WHERRY_HOSTS or /etc/hosts");
   }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, ::freeaddrinfo);
   std::vector<SocketAddress> addresses;
-  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+  for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next) {
     if (each->ai_family == AF_INET || each->ai_family == AF_INET6) {
       addresses.emplace_back(each->ai_addr, each->ai_addrlen);
     }

@@ -40,5 +40,7 @@ class SocketAddress {
 /// Returns the addresses of a host in the order in which to try them (getaddrinfo). Blocks as long as the system's
 /// resolver. Throws Error(ENOENT) with the host and the resolver's reason.
 std::vector<SocketAddress> resolve(const std::string& host);
+/// Returns whether the host is given by its address, which needs no resolver.
+bool is_address(const std::string& host);
 
 }  // namespace wherry::fabric::ofi

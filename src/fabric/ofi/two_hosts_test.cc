@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -20,10 +21,16 @@
 #include <string>
 #include <thread>
 
+#include <wherry/mailbox.hpp>
+#include <wherry/stream.hpp>
+
 #include "base/child_process.hpp"
+#include "base/key_file.hpp"
+#include "base/scoped_environment.hpp"
 #include "base/two_hosts.hpp"
 #include "fabric/ofi/rendezvous.hpp"
 #include "fabric/ofi/rendezvous_fixture.hpp"
+#include "tests/common/temporary_directory.hpp"
 
 namespace wherry::fabric::ofi {
 namespace {
@@ -46,16 +53,29 @@ void join(std::optional<TwoHosts>& hosts) {
   }
 }
 
-/// Sets the lines of /etc/hosts for this process.
-bool set_hosts(const std::string& lines) {
+/// Gives this process a mount namespace, in which the mounts of others do not change.
+bool own_mounts() {
+  return ::unshare(CLONE_NEWNS) == 0 && ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0;
+}
+
+/// Replaces a file for the processes of this mount namespace.
+bool replace_file(const char* path, const std::string& lines) {
   std::string file = "/tmp/wherry-hosts-XXXXXX";
   const UniqueFd made(::mkstemp(file.data()));
   std::ofstream(file) << lines;
-  const bool is_set = ::unshare(CLONE_NEWNS) == 0 &&
-                      ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
-                      ::mount(file.c_str(), "/etc/hosts", nullptr, MS_BIND, nullptr) == 0;
+  const bool is_set = ::mount(file.c_str(), path, nullptr, MS_BIND, nullptr) == 0;
   ::unlink(file.c_str());
   return is_set;
+}
+
+/// Sets the lines of /etc/hosts for this process.
+bool set_hosts(const std::string& lines) { return own_mounts() && replace_file("/etc/hosts", lines); }
+
+/// Makes every name but those of /etc/hosts unknown for minutes: the resolver asks a host that does not answer.
+bool lose_names(TwoHosts& hosts) {
+  return hosts.ip(1, "route add blackhole 10.98.0.1/32") && own_mounts() &&
+         replace_file("/etc/nsswitch.conf", "hosts: files dns\n") &&
+         replace_file("/etc/resolv.conf", "nameserver 10.98.0.2\noptions timeout:30 attempts:5\n");
 }
 
 /// Runs a test in a separate process, in two namespaces. Skips the test if they cannot be created.
@@ -237,6 +257,47 @@ TEST(TwoHosts, ASearchThatIsGivenUpSaysWhatItWaitedFor) {
     } catch (const Error& error) {
       return error.code().value() == ETIMEDOUT &&
              std::string(error.what()).find("did not answer: a firewall drops it?") != std::string::npos;
+    }
+  });
+}
+
+/// The resolver would take longer than the watchdog.
+TEST(TwoHosts, AResolverThatDoesNotAnswerDelaysNoCaller) {
+  between_hosts([](TwoHosts& hosts) {
+    WHERRY_REQUIRE(lose_names(hosts));
+    const std::string text = "the resolver does not answer; correct /etc/resolv.conf, or name the host in /etc/hosts";
+    RendezvousConnector connector = near_connector(settings_for(milliseconds(600'000)), "somewhere");
+    WHERRY_REQUIRE(!connector.advance() && connector.waits_for_listener());
+    WHERRY_REQUIRE(connector.obstacle() == text);
+    const auto until = Timer::Clock::now() + milliseconds(50);
+    return fails_with(nullptr, near_connector(settings_for(milliseconds(600'000)), "somewhere", until), ETIMEDOUT,
+                      text + "; waited");
+  });
+}
+
+/// Its silence lasts longer than the watchdog, and would be waited for as long.
+TEST(TwoHosts, AHostThatDoesNotAnswerDelaysNoCaller) {
+  between_hosts([](TwoHosts& hosts) {
+    WHERRY_REQUIRE(hosts.ip(1, "route add blackhole 10.98.0.1/32"));
+    const test::TemporaryDirectory directory;
+    const std::string file = directory.path() / "hosts", key = directory.path() / "key";
+    std::ofstream(file) << "127.0.0.1\n" << kFar << "\n";
+    make_key_file(key);
+    const ScopedEnvironment hosts_file("WHERRY_HOSTS", file.c_str()), key_file("WHERRY_KEY", key.c_str()),
+        node("WHERRY_NODE", "0"), host_timeout("WHERRY_HOST_TIMEOUT", "600000"),
+        connect_timeout("WHERRY_CONNECT_TIMEOUT", "600000");
+    Connecting connecting = start_connect("wherry+ofi://1:80");
+    WHERRY_REQUIRE(!connecting.try_finish());
+    Mailbox mailbox;
+    const Mailbox::Peer peer = mailbox.connect("wherry+ofi://1:80");
+    const std::array<std::byte, 1> message{};
+    WHERRY_REQUIRE(mailbox.try_send(peer, message).would_block());
+    try {
+      (void)connect("wherry+ofi://1:80", {}, std::chrono::nanoseconds(0));
+      return false;
+    } catch (const Error& error) {
+      const bool names_port = std::string(error.what()).find("10.98.0.2:4") != std::string::npos;
+      return is_true(error.code().value() == ETIMEDOUT && names_port, error.what());
     }
   });
 }

@@ -11,13 +11,18 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
+
+#include <wherry/error.hpp>
 
 #include "file/mount/attempts.hpp"
 #include "file/mount/deferred_errors.hpp"
 #include "file/mount/kept_descriptors.hpp"
 #include "file/mount/layout/kept_descriptors.hpp"
+#include "file/mount/layout/kept_state.hpp"
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
 
@@ -61,6 +66,26 @@ TEST_F(KeptStateTest, TheNextDaemonFindsFilesUnderTheirNumbersAndNames) {
   EXPECT_TRUE(nodes.path(text));
   nodes.forget(text, 1);
   EXPECT_FALSE(nodes.path(text));
+}
+
+TEST_F(KeptStateTest, AnotherVersionsStateIsNotTakenOver) {
+  const auto refused = [&](std::uint32_t version) {
+    EXPECT_EQ(::pwrite(memory.get(), &version, sizeof version, offsetof(layout::KeptStart, version)),
+              static_cast<ssize_t>(sizeof version));
+    try {
+      const KeptState state(memory);
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  for (const std::uint32_t other : {layout::kKeptVersion - 1, layout::kKeptVersion + 1}) {
+    EXPECT_EQ(refused(other),
+              "take over a mount of another version of Wherry: Protocol error; unmount it, and mount it again");
+  }
+  EXPECT_EQ(refused(layout::kKeptFull),
+            "take over a mount whose state log is full: No space left on device; unmount it, and mount it again");
+  EXPECT_EQ(refused(layout::kKeptVersion), "");
 }
 
 TEST_F(KeptStateTest, ALogThatHasGrownIsWrittenAnewAndLosesNothing) {

@@ -76,6 +76,7 @@ Endpoint::Posted Endpoint::read(std::span<std::byte> into, const RemotePlace& /*
 Endpoint::Posted Endpoint::send(const layout::LinkMessage& message) { return network().send(message); }
 int Endpoint::poll(Handler& handler, int most) { return network().poll(handler, most); }
 bool Endpoint::may_sleep() const { return true; }
+std::optional<SocketAddress> Endpoint::peer() const { return std::nullopt; }
 
 // A service without a thread: the fuzz target calls the links.
 Service::Service() = default;
