@@ -3,12 +3,13 @@
 
 import contextlib
 import os
+import random
 import subprocess
 import sys
 
 import pytest
 from host_path import Report
-from keeping import NO_LEND, need_leases
+from keeping import NO_LEND, Program, need_leases
 from mounting import mounted
 from program import PROGRAM
 from serving import NO_PASSTHROUGH, Mount, Server, enter_mount_namespace
@@ -408,6 +409,75 @@ except OSError as error:
     print(errno.errorcode[error.errno])
 """, here / "file", told_by, meanwhile=lambda: fill_up(root))
     assert output.splitlines() == ["ready", "ENOSPC"]
+
+
+class Cards:
+    """Programs by `wherry run --files` on two cards, and one of the host; and what each file contains."""
+
+    NAMES = "abc"
+
+    def __init__(self, server, directories, root, chance):
+        self.chance = chance
+        runs = [Program(PROGRAM, "run", "--files", directory, "--", env={**server.env, "WHERRY_FILES_REPORT": "1"}) for directory in directories]
+        self.programs = list(zip([*runs, Program()], [*directories, root], strict=True))
+        self.contents = {name: bytearray() for name in self.NAMES}
+        self.open = []  # the program, its descriptor, the file's name, and its offset
+
+    def opens(self):
+        program, directory = self.chance.choice(self.programs)
+        name = self.chance.choice(self.NAMES)
+        file = program.open(directory / name, os.O_WRONLY | os.O_CREAT, 0o644)
+        assert file >= 0
+        self.open.append([program, file, name, 0])
+
+    def closes(self):
+        program, file, *_ = self.open.pop(self.chance.randrange(len(self.open)))
+        assert program.close(file) is None
+
+    def writes(self):
+        opened = self.chance.choice(self.open)
+        program, file, name, offset = opened
+        content = self.contents[name]
+        for _ in range(self.chance.choice([1, 5, 30, 60])):
+            data = self.chance.randbytes(self.chance.choice([1, 50, 512, 4096]))
+            at = self.chance.choice([offset, offset, offset, self.chance.randrange(20_000)])
+            if at == offset:
+                assert program.write(file, data) == len(data)
+                offset += len(data)
+            else:
+                assert program.pwrite(file, data, at) == len(data)
+            content.extend(bytes(max(0, at - len(content))))
+            content[at:at + len(data)] = data
+        opened[3] = offset
+
+    def moves(self):
+        opened = self.chance.choice(self.open)
+        opened[3] = opened[0].lseek(opened[1], self.chance.randrange(20_000), os.SEEK_SET)
+
+    def reads(self):
+        _, directory = self.chance.choice(self.programs)
+        for name in self.NAMES:
+            if (directory / name).exists():
+                assert (directory / name).read_bytes() == self.contents[name]  # first: a look at another card's file may be old
+                assert os.stat(directory / name).st_size == len(self.contents[name])
+
+    def play(self, steps):
+        for _ in range(steps):
+            moves = [self.writes] * 8 + [self.moves, self.closes] if self.open else []
+            self.chance.choice([*moves, self.opens, self.reads] if len(self.open) < 6 else moves)()
+        while self.open:
+            self.closes()
+        self.reads()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_programs_of_two_cards_and_the_host_see_each_others_writes(server, here, tmp_path, seed):
+    with Mount(server, tmp_path / "other") as other:
+        cards = Cards(server, [here, other], tmp_path / "root", random.Random(seed))
+        with contextlib.ExitStack() as stack:
+            for program, _ in cards.programs:
+                stack.enter_context(program)
+            cards.play(STEPS // 3)
 
 
 # Writes of numbered records, while handlers and threads write others to the same descriptor.
