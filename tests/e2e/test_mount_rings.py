@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 
 import pytest
 from host_path import Report
@@ -578,3 +579,36 @@ def test_writes_that_meet_in_one_descriptor_are_whole_and_in_the_file_once(serve
                             env={**server.env, "WHERRY_FILES_REPORT": "1"}, timeout=WATCHDOG, check=False)
     assert result.returncode == 0, result.stderr
     assert by_ring(Report(result.stderr)) > 100, result.stderr
+
+
+def _switches(process):
+    """How often the threads of a process have gone to sleep."""
+    count = 0
+    for thread in os.listdir(f"/proc/{process}/task"):
+        with open(f"/proc/{process}/task/{thread}/status") as status:
+            count += next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
+    return count
+
+
+def test_a_write_reaches_the_host_without_a_call_and_a_ring_that_is_not_used_costs_nothing(server, card, tmp_path):
+    program = start(server, card.directory, r"""
+content = begin(sys.argv[1])
+say(len(content))
+assert os.write(file, b"later") == 5
+say()
+""", card.directory / "file")
+    size = int(program.stdout.readline())
+    there = tmp_path / "root/file"
+    wait_until(lambda: there.stat().st_size == size, "the data")
+
+    def rests():
+        before = _switches(card.daemon())
+        time.sleep(0.2)
+        return _switches(card.daemon()) == before
+
+    wait_until(rests, "a daemon that sleeps")
+    program.stdin.write("go\n")
+    program.stdin.flush()
+    program.stdout.readline()
+    wait_until(lambda: there.stat().st_size == size + 5, "the last write")
+    end(program)
