@@ -11,6 +11,7 @@
 #include "file/mapped/regions.hpp"
 #include "report.hpp"
 #include "vfork.hpp"
+#include "write_rings.hpp"
 
 namespace wherry::preload {
 namespace {
@@ -89,6 +90,7 @@ void remember(int fd, bool alone) noexcept {
   entry->choice.store(Choice::none, std::memory_order_relaxed);
   begin_generation_of(*entry, alone ? Mode::own : Mode::unknown);
   unmap_file_of_last_generation(fd, *entry);
+  forget_ring(fd);
   forget_direct(fd);
   if (reports()) forget_reported(fd);
 }
@@ -98,6 +100,7 @@ Closing::Closing(int fd) noexcept : entry_(in_vfork_child() ? nullptr : entry_of
   closes_number(fd);
   closing_ = begin_generation_of(*entry_, Mode::never);
   unmap_file_of_last_generation(fd, *entry_);
+  forget_ring(fd);
   forget_direct(fd);
 }
 
@@ -111,6 +114,7 @@ void never_track(int fd) noexcept {
   if (entry == nullptr) return;
   begin_generation_of(*entry, Mode::never);
   unmap_file_of_last_generation(fd, *entry);
+  forget_ring(fd);
   never_direct(fd);
 }
 
@@ -147,6 +151,7 @@ void stop_tracking() noexcept {
   while (set_up.load(std::memory_order_seq_cst) != 0) sched_yield();
   // Until here, a thread that closes a descriptor unmaps its file itself.
   drop_all_mappings();
+  for (int fd = 0; fd < highest_descriptor(); fd++) forget_ring(fd);
   stopped.store(true, std::memory_order_relaxed);
 }
 
@@ -174,10 +179,11 @@ void repair_descriptors_after_fork() noexcept {
   file::mapped::forget_regions_after_fork();
   file::mapped::repair_faults_after_fork();
   forget_direct_after_fork();
+  forget_rings_after_fork();
   for (Entry& entry : used_entries()) {
     State before = entry.load();
     // Another thread of the parent opened it just before the fork. The parent gives it up as well (sharing.cc).
-    if (before.mode() == Mode::own || before.mode() == Mode::moving)
+    if (before.mode() == Mode::own || before.mode() == Mode::ring || before.mode() == Mode::moving)
       entry.exchange(before, before.with(Mode::unknown, before.spent()));
     // A look first: stores would cost the child its own pages.
     if (entry.file.is_mapped()) entry.file.forget();

@@ -8,9 +8,10 @@
 // clang-format off
 //   mode      which offset is valid   the number                      next mode
 //   unknown   the kernel's            cost of reads so far            shared, never
-//   own       the kernel's            the same, and calls inside      moving, never     (opened here, read-only)
+//   own       the kernel's            the same, and calls inside      moving, never     (opened here, alone)
 //   user      the number              the offset                      moving
-//   moving    neither, for a moment   that of the mode before         user, shared
+//   ring      the ring's              0                               moving            (write_rings.hpp)
+//   moving    neither, for a moment   that of the mode before         user, ring, own, shared
 //   shared    the kernel's            0                               never
 //   never     the kernel's            0                               -
 // clang-format on
@@ -23,7 +24,8 @@
 //     a compare-exchange from its former value. So the fields belong to that generation.
 //  3. Bytes read with the help of the fields count only if the generation is the same afterwards. So the generation
 //     grows before a file is unmapped. The mode and the number stay.
-//  4. In mode `user` no descriptor of another number or process shares the offset. The descriptor was opened here, and
+//  4. In the modes `user` and `ring` no descriptor of another number or process shares the offset. The descriptor was
+//  opened here, and
 //     each call that would share it (dup, fork, exec, sendmsg ...) first sets the kernel's offset and the mode
 //     `shared`.
 //  5. The holder of a SetupLock maps a file only if the generation is still the same after it has taken the lock. A
@@ -39,7 +41,7 @@
 
 namespace wherry::preload {
 
-enum class Mode : std::uint8_t { unknown, own, user, moving, shared, never };
+enum class Mode : std::uint8_t { unknown, own, user, ring, moving, shared, never };
 
 /// The word of an Entry.
 struct State {
@@ -131,8 +133,8 @@ void drop_mapping(int fd) noexcept;
 /// The same, if the engine unmaps the file (file::mapped::Revoke).
 void revoke_mapping(std::uintptr_t fd, std::uint32_t region) noexcept;
 
-/// Begins a generation for a descriptor that was opened here. `alone`: it is read-only, and nothing else shares its
-/// offset.
+/// Begins a generation for a descriptor that was opened here. `alone`: it is read-only or write-only, and nothing else
+/// shares its offset.
 void remember(int fd, bool alone) noexcept;
 
 /// Held by the one thread that stores the fields of this descriptor (rule 2). The constructor only tries: if it fails,

@@ -11,6 +11,7 @@
 #include "hook.hpp"
 #include "next.hpp"
 #include "stepping_aside.hpp"
+#include "write_rings.hpp"
 
 using namespace wherry::preload;
 
@@ -37,11 +38,13 @@ WHERRY_HOOK int mlockall(int flags) noexcept {
 
 WHERRY_HOOK int setrlimit(__rlimit_resource_t resource, const rlimit* limit) noexcept {
   if (resource == RLIMIT_AS) unmap_for_good();
+  if (resource == RLIMIT_FSIZE) file_size_limit_changes();
   return WHERRY_NEXT(setrlimit, resource, limit);
 }
 
 WHERRY_HOOK int prlimit(pid_t process, __rlimit_resource resource, const rlimit* limit, rlimit* before) noexcept {
   if (resource == RLIMIT_AS && limit != nullptr) unmap_for_good();
+  if (resource == RLIMIT_FSIZE && limit != nullptr) file_size_limit_changes();
   return WHERRY_NEXT(prlimit, process, resource, limit, before);
 }
 

@@ -15,6 +15,7 @@
 #include "hook.hpp"
 #include "next.hpp"
 #include "stepping_aside.hpp"
+#include "write_rings.hpp"
 
 using namespace wherry::preload;
 
@@ -25,6 +26,7 @@ namespace {
 template <typename Call>
 void* take_place(bool named, const void* begin, std::size_t bytes, Call call) {
   if (!named || is_filtered()) return call();
+  give_up_rings(begin, bytes);
   const wherry::file::mapped::PlaceTaken taken(begin, bytes, revoke_mapping);
   return call();
 }
@@ -46,6 +48,7 @@ WHERRY_HOOK void* mmap(void* place, std::size_t bytes, int protection, int flags
 
 // give_up_regions() may have unmapped the addresses; a second munmap does nothing.
 WHERRY_HOOK int munmap(void* place, std::size_t bytes) noexcept {
+  give_up_rings(place, bytes);
   wherry::file::mapped::give_up_regions(place, bytes, revoke_mapping);
   return WHERRY_NEXT(munmap, place, bytes);
 }

@@ -33,6 +33,7 @@
 #include "program_memory.hpp"
 #include "sharing.hpp"
 #include "stepping_aside.hpp"
+#include "write_rings.hpp"
 
 using namespace wherry::preload;
 
@@ -89,6 +90,11 @@ std::optional<long> that_changes(long number, const Words& words) {
       return by_name(&write, words);
     case SYS_pwrite64:
       return by_name(&pwrite, words);
+    case SYS_writev:
+      return by_name(&writev, words);
+    case SYS_pwritev2:
+      // The offset has two words, of which the kernel uses the first here.
+      return pwritev2(as<int>(words[0]), as<const iovec*>(words[1]), as<int>(words[2]), words[3], as<int>(words[5]));
     case SYS_truncate:
       return by_name(&truncate, words);
     case SYS_ftruncate:
@@ -240,9 +246,11 @@ std::optional<long> that_rules(long number, const Words& words) {
       return by_name(&mlockall, words);
     case SYS_setrlimit:
       if (words[0] == RLIMIT_AS) unmap_for_good();
+      if (words[0] == RLIMIT_FSIZE) file_size_limit_changes();
       return std::nullopt;
     case SYS_prlimit64:
       if (words[1] == RLIMIT_AS && words[2] != 0) unmap_for_good();
+      if (words[1] == RLIMIT_FSIZE && words[2] != 0) file_size_limit_changes();
       return std::nullopt;
     default:
       return std::nullopt;

@@ -2,38 +2,89 @@
 //
 // Hooks of calls that write, that may make files shorter, or that use an offset in the kernel. All other changes reach
 // mappings without help.
+#include <execinfo.h>
 #include <fcntl.h>
 #include <linux/falloc.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <cstdarg>
 #include <cstddef>
+#include <cstdio>
 
 #include "direct_transfers.hpp"
 #include "hook.hpp"
 #include "next.hpp"
-#include "report.hpp"
 #include "sharing.hpp"
 #include "shortened.hpp"
+#include "writes.hpp"
+
+// NOLINTBEGIN(readability-identifier-naming)
+extern "C" {
+// Programs that were compiled with _FORTIFY_SOURCE call these.
+int __dprintf_chk(int fd, int flag, const char* format, ...);
+int __vdprintf_chk(int fd, int flag, const char* format, va_list arguments);
+}
+// NOLINTEND(readability-identifier-naming)
 
 using namespace wherry::preload;
 
-WHERRY_HOOK ssize_t write(int fd, const void* buffer, std::size_t bytes) {
-  const ssize_t result = WHERRY_NEXT(write, fd, buffer, bytes);
-  if (reports()) count_transfer(fd, true, Route::kernel, result);
+WHERRY_HOOK ssize_t write(int fd, const void* buffer, std::size_t bytes) { return write_here(fd, buffer, bytes); }
+
+// These use the offset, by calls that the C library makes itself.
+
+WHERRY_HOOK ssize_t writev(int fd, const iovec* parts, int count) {
+  share_offset(fd);
+  return WHERRY_NEXT(writev, fd, parts, count);
+}
+
+// RWF_APPEND uses the size that the kernel knows.
+WHERRY_HOOK ssize_t pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {
+  if (offset == -1 || flags != 0) share_offset(fd);
+  return WHERRY_NEXT(pwritev2, fd, parts, count, offset, flags);
+}
+
+WHERRY_HOOK int vdprintf(int fd, const char* format, va_list arguments) {
+  share_offset(fd);
+  return WHERRY_NEXT(vdprintf, fd, format, arguments);
+}
+
+WHERRY_HOOK int dprintf(int fd, const char* format, ...) {
+  share_offset(fd);
+  va_list arguments;
+  va_start(arguments, format);
+  const int result = WHERRY_NEXT(vdprintf, fd, format, arguments);
+  va_end(arguments);
   return result;
+}
+
+WHERRY_HOOK int __vdprintf_chk(int fd, int flag, const char* format, va_list arguments) {
+  share_offset(fd);
+  return WHERRY_NEXT(__vdprintf_chk, fd, flag, format, arguments);
+}
+
+WHERRY_HOOK int __dprintf_chk(int fd, int flag, const char* format, ...) {
+  share_offset(fd);
+  va_list arguments;
+  va_start(arguments, format);
+  const int result = WHERRY_NEXT(__vdprintf_chk, fd, flag, format, arguments);
+  va_end(arguments);
+  return result;
+}
+
+WHERRY_HOOK void backtrace_symbols_fd(void* const* addresses, int count, int fd) noexcept {
+  share_offset(fd);
+  WHERRY_NEXT(backtrace_symbols_fd, addresses, count, fd);
 }
 
 WHERRY_HOOK ssize_t pwrite(int fd, const void* buffer, std::size_t bytes, off_t offset) {
   if (may_be_direct(fd, bytes)) {
     if (const auto moved = pwrite_direct(fd, buffer, bytes, offset)) return *moved;
   }
-  const ssize_t result = WHERRY_NEXT(pwrite, fd, buffer, bytes, offset);
-  if (reports()) count_transfer(fd, true, Route::kernel, result);
-  return result;
+  return pwrite_here(fd, buffer, bytes, offset);
 }
 
 WHERRY_HOOK int ftruncate(int fd, off_t length) noexcept {
@@ -63,6 +114,7 @@ WHERRY_HOOK ssize_t copy_file_range(int from, off64_t* from_offset, int to, off6
 
 WHERRY_HOOK ssize_t sendfile(int to, int from, off_t* offset, std::size_t bytes) noexcept {
   if (offset == nullptr) share_offset(from);
+  share_offset(to);
   return WHERRY_NEXT(sendfile, to, from, offset, bytes);
 }
 
@@ -84,6 +136,7 @@ WHERRY_HOOK int ioctl(int fd, unsigned long request, ...) noexcept {
 }
 
 WHERRY_OTHER_NAME(__write, write);
+WHERRY_OTHER_NAME(pwritev64v2, pwritev2);
 WHERRY_OTHER_NAME(pwrite64, pwrite);
 WHERRY_OTHER_NAME(__pwrite64, pwrite);
 WHERRY_OTHER_NAME(ftruncate64, ftruncate);

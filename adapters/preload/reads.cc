@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "calls_inside.hpp"
 #include "descriptors.hpp"
 #include "direct_transfers.hpp"
 #include "directories.hpp"
@@ -18,6 +19,7 @@
 #include "served.hpp"
 #include "sharing.hpp"
 #include "vfork.hpp"
+#include "write_rings.hpp"
 
 namespace wherry::preload {
 namespace {
@@ -65,25 +67,9 @@ bool try_tracking(int fd, Entry& entry, State before) {
   return entry.load().word != before.word;
 }
 
-/// Makes a kernel call that uses the kernel's offset, for a descriptor of mode `own`. The call is counted as inside
-/// until it returns.
-template <typename Call>
-auto call_inside(Entry& entry, State before, Call call) -> decltype(call()) {
-  const std::uint64_t generation = before.generation();
-  const auto result = call();
-  const int error = errno;
-  State now = entry.load();
-  while (now.generation() == generation && now.mode() == Mode::own &&
-         !entry.exchange(now, {now.word - State::kInside})) {
-  }
-  errno = error;
-  return result;
-}
-
-/// Counts this thread as inside, and adds the cost of its read. False if the state has changed.
-bool go_inside(Entry& entry, State before, std::uint64_t cost) {
-  const std::uint64_t more = before.spent() < file::mapped::kMostSpent ? cost : 0;
-  return entry.exchange(before, {before.word + State::kInside + more});
+/// The cost of a read that is about to be made.
+std::uint64_t more_spent(State before, std::uint64_t bytes) {
+  return before.spent() < file::mapped::kMostSpent ? cost_of_read(bytes) : 0;
 }
 
 /// Estimates the bytes of all parts. The parts are not read, because they may lie outside mapped memory.
@@ -114,12 +100,13 @@ ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
       }
       case Mode::own:
         if (has_spent_enough(*entry, state, bytes) && state.inside() == 0 && try_tracking(fd, *entry, state)) continue;
-        if (!go_inside(*entry, state, cost_of_read(bytes))) continue;
+        if (!go_inside(*entry, state, more_spent(state, bytes))) continue;
         return call_inside(*entry, state, kernels);
       case Mode::moving:
         settled(*entry);
         continue;
       case Mode::unknown:
+      case Mode::ring:
       case Mode::shared:
       case Mode::never:
         return kernels();
@@ -191,6 +178,9 @@ off_t lseek_here(int fd, off_t offset, int whence) {
     } else if (state.mode() == Mode::own) {
       if (!go_inside(*entry, state, 0)) continue;
       return call_inside(*entry, state, [&] { return WHERRY_NEXT(lseek, fd, offset, whence); });
+    } else if (state.mode() == Mode::ring) {
+      if (const auto moved = seek_in_ring(fd, offset, whence)) return *moved;
+      return_offset(fd);
     } else if (state.mode() != Mode::user) {
       return WHERRY_NEXT(lseek, fd, offset, whence);
     } else {

@@ -27,7 +27,7 @@ struct Sum {
   std::atomic<std::uint64_t> bytes{0};
 };
 
-constexpr std::size_t kRoutes = 3;
+constexpr std::size_t kRoutes = 4;
 constinit std::array<std::array<Sum, kRoutes>, 2> sums{};  // of reads, of writes
 constinit std::atomic<std::uint64_t> hits{0};
 
@@ -77,8 +77,8 @@ class Line {
 __attribute__((destructor)) void print_report() {
   if (!detail::reports) return;
   static constexpr std::array<std::array<std::string_view, kRoutes>, 2> kNames{
-      {{"; reads in place: ", "; reads from the host: ", "; reads by the kernel: "},
-       {"", "; writes to the host: ", "; writes by the kernel: "}}};
+      {{"; reads in place: ", "; reads from the host: ", "; reads by the kernel: ", ""},
+       {"", "; writes to the host: ", "; writes by the kernel: ", "; writes by a ring: "}}};
   Line line;
   line.add("wherry files: process ");
   line.add(static_cast<std::uint64_t>(::getpid()));

@@ -10,7 +10,7 @@
 
 namespace wherry::preload {
 
-enum class Route : std::uint8_t { in_place, host, kernel };
+enum class Route : std::uint8_t { in_place, host, kernel, ring };
 
 /// Reads the variable. To be called once, when the library is loaded.
 void read_report_environment() noexcept;

@@ -10,6 +10,7 @@
 #include "file/mapped/signals_blocked.hpp"
 #include "next.hpp"
 #include "vfork.hpp"
+#include "write_rings.hpp"
 
 namespace wherry::preload {
 
@@ -22,12 +23,13 @@ namespace {
 constinit std::atomic<int> sharing_all{0};
 
 /// Sets the kernel's offset. Returns false if another thread moved the descriptor first.
-bool move(int fd, Entry& entry, State before) noexcept {
+bool move(int fd, Entry& entry, State before, Mode after) noexcept {
   const file::mapped::SignalsBlocked blocked;
   if (!entry.exchange(before, before.with(Mode::moving, before.number()))) return false;
-  WHERRY_NEXT(lseek, fd, static_cast<off_t>(before.number()), SEEK_SET);
+  const auto offset = before.mode() == Mode::ring ? end_ring(fd) : static_cast<off_t>(before.number());
+  if (offset) WHERRY_NEXT(lseek, fd, *offset, SEEK_SET);
   State moving = before.with(Mode::moving, before.number());
-  entry.exchange(moving, before.with(Mode::shared, 0));
+  entry.exchange(moving, before.with(after, 0));
   return true;
 }
 
@@ -39,12 +41,23 @@ void share_offset(int fd) noexcept {
   const int error = errno;
   while (true) {
     State before = settled(*entry);
-    if (before.mode() == Mode::user) {
-      move(fd, *entry, before);
+    if (before.mode() == Mode::user || before.mode() == Mode::ring) {
+      move(fd, *entry, before, Mode::shared);
     } else if (before.mode() != Mode::own || entry->exchange(before, before.with(Mode::unknown, before.spent()))) {
       break;
     }
   }
+  errno = error;
+}
+
+void return_offset(int fd) noexcept {
+  Entry* const entry = entry_of(fd);
+  if (entry == nullptr) return;
+  const int error = errno;
+  const State before = settled(*entry);
+  if (before.mode() == Mode::ring) move(fd, *entry, before, Mode::own);
+  // SHARE-ALL barrier: a fork that has not seen this mode is seen here
+  if (sharing_all.load(std::memory_order_seq_cst) != 0) share_offset(fd);
   errno = error;
 }
 

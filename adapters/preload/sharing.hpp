@@ -13,7 +13,10 @@ namespace wherry::preload {
 /// give it to another descriptor or process. Waits for a thread that is doing the same. Keeps errno.
 void share_offset(int fd) noexcept;
 
-/// The same for all descriptors. While an object of this class exists, the process keeps no offset itself.
+/// Ends the ring of a descriptor, and returns its offset to the kernel. The descriptor may have another ring later.
+void return_offset(int fd) noexcept;
+
+/// As share_offset() for all descriptors. While an object of this class exists, the process keeps no offset itself.
 class AllShared {
  public:
   AllShared() noexcept;
@@ -33,7 +36,7 @@ void all_shared_no_more() noexcept;
 /// this process.
 void share_all_for_good() noexcept;
 
-/// To be called when a descriptor was opened here, read-only.
+/// To be called when a descriptor was opened here, read-only or write-only.
 void opened_alone(int fd) noexcept;
 
 /// Changes mode `own` to `user`, or to `shared` if the offset is too large. Does nothing while a call uses the kernel's

@@ -9,6 +9,7 @@
 #include "file/mapped/regions.hpp"
 #include "sharing.hpp"
 #include "vfork.hpp"
+#include "write_rings.hpp"
 
 namespace wherry::preload {
 namespace {
@@ -56,6 +57,7 @@ bool is_filtered() noexcept {
 void unmap_for_good() noexcept {
   const int error = errno;
   file::mapped::map_no_more();
+  give_up_all_rings();
   drop_all_mappings();
   errno = error;
 }

@@ -80,8 +80,12 @@ for line in sys.stdin:
         print(-error.errno, flush=True)
 """
 
+    def __init__(self, *command, env=None):
+        """`command` starts it: what comes before the interpreter."""
+        self.command, self.env = command, env
+
     def __enter__(self):
-        self.process = subprocess.Popen([sys.executable, "-c", self.SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([*self.command, sys.executable, "-c", self.SCRIPT], env=self.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         return self
 
     def __exit__(self, *_):

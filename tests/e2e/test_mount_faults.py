@@ -2,13 +2,16 @@
 """wherry mount: what programs see of it when the server or its disk fails."""
 
 import errno
+import fcntl
 import mmap
 import os
 import resource
+import signal
 import subprocess
 import sys
 
 import pytest
+from keeping import Program, need_leases, write_until_kept
 from mounting import mounted, strange_file_system
 from serving import NO_PASSTHROUGH, SERVERS, Mount, Server, enter_mount_namespace, mounts
 from waiting import WATCHDOG, wait_until
@@ -145,3 +148,48 @@ def _is_writable(path):
         assert error.errno == errno.EMFILE
         return False
     return path.read_text() == "text"
+
+
+def _open_below(process, root):
+    """How many descriptors a process has of files below a directory."""
+    count = 0
+    for number in os.listdir(f"/proc/{process.pid}/fd"):
+        try:
+            count += os.readlink(f"/proc/{process.pid}/fd/{number}").startswith(f"{root}/")
+        except FileNotFoundError:  # closed meanwhile
+            pass
+    return count
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["killed", "killed while it was stopped"])
+def test_a_server_keeps_nothing_of_a_mount_that_was_killed(tmp_path, stopped):
+    need_leases(tmp_path)
+    root = tmp_path / "root"
+    root.mkdir()
+    for name in ("read", "locked", "kept", *map(str, range(20))):
+        (root / name).write_bytes(b"content")
+    with Server(root, NO_PASSTHROUGH, "--no-lend") as server:
+        card = Mount(server, tmp_path / "here")
+        here = card.directory
+        with Program() as program:
+            for name in range(20):
+                assert program.open(here / str(name), os.O_RDWR) >= 0
+            read = program.open(here / "read", os.O_RDONLY)
+            for _ in range(20):  # delegated
+                assert program.pread(read, 7, 0) == b"content"
+            locked = program.open(here / "locked", os.O_RDWR)
+            assert program.lockf(locked, os.F_TLOCK, 0) is None
+            write_until_kept(program.open(here / "kept", os.O_WRONLY), root / "kept", by=program)
+            assert _open_below(server.process, root) >= 23
+            if stopped:
+                os.kill(card.daemon(), signal.SIGSTOP)
+            card.kill()
+            with open(root / "locked", "r+b") as file:
+                fcntl.lockf(file, fcntl.LOCK_EX)
+            for name in ("read", "kept"):
+                (root / name).write_bytes(b"of the host")
+            wait_until(lambda: _open_below(server.process, root) == 0, "the server closes all files")
+            with Mount(server, tmp_path / "next") as after:
+                assert (after / "kept").read_bytes() == b"of the host"
+                wait_until(lambda: _open_below(server.process, root) == 0, "the server closes all files")
+        subprocess.run(["umount", "--lazy", here], check=True)

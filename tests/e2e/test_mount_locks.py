@@ -232,6 +232,50 @@ def test_who_would_wait_for_itself_is_told(folders, name, place, kind, count):
             assert programs[i].lock(kind, "file", "none") is None
 
 
+@pytest.fixture(scope="module")
+def far(tmp_path_factory):
+    """Two mounts of a server that holds the locks itself."""
+    with mounts(tmp_path_factory.mktemp("far"), 2, serve=["--no-lend"]) as (root, *directories):
+        (root / "file").write_bytes(b"0" * 100)
+        yield directories
+
+
+@pytest.mark.parametrize("kind", ("posix", "lockf"))
+@pytest.mark.parametrize("count", (2, 3))
+def test_who_would_wait_for_itself_by_way_of_another_mount_is_told(far, kind, count):
+    test_who_would_wait_for_itself_is_told(far, "file", (0, 1, 0), kind, count)
+
+
+@pytest.mark.parametrize("kinds", (("posix", "ofd"), ("ofd", "posix")), ids="-".join)
+def test_who_waits_by_an_open_file_is_not_told_and_does_not_count(far, kinds):
+    with lockers(far[0] / "file", far[1] / "file") as (one, other):
+        one.handle_alarms()
+        assert one.lock(kinds[0], "file", "write", 0, 10) is None
+        assert other.lock(kinds[1], "file", "write", 10, 10) is None
+        one.begin("lock", kinds[0], "file", "write", 10, 10, True).wait_until_it_waits()
+        other.begin("lock", kinds[1], "file", "write", 0, 10, True).wait_until_it_waits()
+        one.process.send_signal(signal.SIGUSR1)
+        assert one.result() == "EINTR"
+        assert not other.has_answered()
+        assert one.lock(kinds[0], "file", "none") is None
+        assert other.result() is None
+
+
+def test_who_no_longer_waits_on_another_mount_is_in_no_circle(far):
+    with lockers(far[0] / "file", far[1] / "file") as (one, other):
+        one.handle_alarms()
+        for _ in range(10):
+            assert one.lock("posix", "file", "write", 0, 10) is None
+            assert other.lock("posix", "file", "write", 10, 10) is None
+            one.begin("lock", "posix", "file", "write", 10, 10, True).wait_until_it_waits()
+            one.process.send_signal(signal.SIGUSR1)
+            assert one.result() == "EINTR"
+            other.begin("lock", "posix", "file", "write", 0, 10, True).wait_until_it_waits()
+            assert one.lock("posix", "file", "none") is None
+            assert other.result() is None
+            assert other.lock("posix", "file", "none") is None
+
+
 OTHER_CIRCLES = {"two mounts": ("posix", (0, 1)), "a mount and the host": ("posix", (0, -1)),
                  "open files of one mount": ("ofd", (0, 0)), "open files of the host": ("ofd", (-1, -1))}
 

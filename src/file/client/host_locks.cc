@@ -11,7 +11,8 @@ namespace wherry::file {
 using layout::FileCall;
 using layout::FileLock;
 
-HostLocks::Opened HostLocks::open(Handle handle, std::uint32_t flags, std::shared_ptr<HeldLocks> held) {
+HostLocks::Opened HostLocks::open(Handle handle, std::uint32_t flags, std::shared_ptr<HeldLocks> held,
+                                  std::uint64_t process) {
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);
   if (file == nullptr) return {.error = EBADF};
@@ -22,6 +23,7 @@ HostLocks::Opened HostLocks::open(Handle handle, std::uint32_t flags, std::share
   HostLink::Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::open_locks);
   asked.request.flags = flags;
+  asked.request.offset = process;
   layout::FileAnswer answer{};
   Opened opened;
   opened.error = link_.call(asked, file.get(), {}, &answer);
@@ -45,7 +47,7 @@ int HostLocks::set(Handle locks, std::uint32_t flags, const FileLock& wanted) {
   asked.request.offset = wanted.offset;
   asked.request.length = wanted.length;
   const int error = link_.call(asked, owner.get());
-  if (error == 0) owner->held->set(wanted);
+  if (error == 0 && (flags & layout::kFileLockGivesUp) == 0) owner->held->set(wanted);
   // flock(2) gives up the old lock before it requests the new one.
   if (error == EAGAIN && (flags & layout::kFileLockWhole) != 0) owner->held->set({});
   return error;

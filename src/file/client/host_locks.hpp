@@ -26,8 +26,9 @@ class HostLocks {
   /// Host::close. `held` is updated with every lock, and must belong to this owner alone. If the connection breaks
   /// while no locks are held, only this handle becomes ESTALE. From now on the file's data goes through the server, so
   /// that no data is written after a lock is lost.
-  Opened open(Handle file, std::uint32_t flags, std::shared_ptr<HeldLocks> held);
-  /// Never waits. EAGAIN: another owner's lock conflicts.
+  /// @param process  a number by which the server recognizes the owner on other files; 0: none
+  Opened open(Handle file, std::uint32_t flags, std::shared_ptr<HeldLocks> held, std::uint64_t process = 0);
+  /// Never waits. EAGAIN: another owner's lock conflicts. EDEADLK: with kFileLockWaits, the process waits for itself.
   int set(Handle locks, std::uint32_t flags, const layout::FileLock& lock);
   /// A lock that conflicts with `lock`, except this owner's; of type `none` if there is none. Also for a file's own
   /// handle.

@@ -87,9 +87,9 @@ int Hosts::rename(std::string_view from, std::string_view to, std::uint32_t flag
   return error;
 }
 
-std::unique_ptr<Hosts::File> Hosts::File::open_locks(std::uint32_t flags, std::shared_ptr<HeldLocks> held,
-                                                     int& error) const {
-  const HostLocks::Opened opened = use()->locks().open(handle_, flags, std::move(held));
+std::unique_ptr<Hosts::File> Hosts::File::open_locks(std::uint32_t flags, std::uint64_t process,
+                                                     std::shared_ptr<HeldLocks> held, int& error) const {
+  const HostLocks::Opened opened = use()->locks().open(handle_, flags, std::move(held), process);
   error = opened.error;
   return error == 0 ? std::make_unique<File>(connection_, opened.handle) : nullptr;
 }

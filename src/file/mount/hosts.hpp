@@ -60,8 +60,8 @@ class Hosts {
     /// As Host::open_again, on the same connection. Returns 0 or an errno value.
     int open_again(std::uint32_t flags, std::unique_ptr<File>& file, layout::FileStatus& status) const;
     /// As HostLocks::open, on the same connection. On failure null, and an errno value.
-    [[nodiscard]] std::unique_ptr<File> open_locks(std::uint32_t flags, std::shared_ptr<HeldLocks> held,
-                                                   int& error) const;
+    [[nodiscard]] std::unique_ptr<File> open_locks(std::uint32_t flags, std::uint64_t process,
+                                                   std::shared_ptr<HeldLocks> held, int& error) const;
 
    private:
     friend class Hosts;

@@ -20,6 +20,7 @@ enum class KeptKind : std::uint32_t {
   file = 3,    ///< an open file without a name; the id is its number
   locks = 4,   ///< a lock owner; the id is its number
   memory = 5,  ///< other memory of the daemon
+  ring = 6,    ///< a WriteRing; the id is its file's number in the WriteBuffer
 };
 
 struct KeptKey {

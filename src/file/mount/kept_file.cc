@@ -12,6 +12,10 @@
 namespace wherry::file::mount {
 namespace {
 
+/// Pauses between two looks at a ring. After the longest one without a write, the program asks for the next look.
+constexpr std::chrono::milliseconds kFirstLookPause{1};
+constexpr std::chrono::milliseconds kLongestLookPause{50};
+
 /// `parts` without the first `skip` bytes.
 std::vector<iovec> parts_from(const std::vector<iovec>& parts, std::size_t skip) {
   std::vector<iovec> rest;
@@ -77,24 +81,32 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
   const std::lock_guard lock(mutex_);
   Kept kept;
   if (const Why why = may_keep(); why != Why::done) return {.why = why};
+  if (!take_ring()) return {.why = Why::full};
   note_writer(by);
   const std::size_t asked = from.size();
   from = from.first(std::min<std::uint64_t>(asked, room_));
-  const auto is_followed = [&](WriteBuffer::RecordNumber last) {
-    return buffer_.offset(last) + buffer_.data(last).size() == offset;
-  };
-  if (is_open_ended_ && !records_.empty() && is_followed(records_.back().number) && bytes_ < most_)
-    kept.bytes = buffer_.extend(records_.back().number, from);
-  while (kept.bytes < from.size() && bytes_ + kept.bytes < most_) {
-    const auto rest = from.subspan(kept.bytes);
-    const auto piece = rest.first(std::min(rest.size(), WriteBuffer::kPiece));
-    if (!add_record(offset + kept.bytes, piece)) break;
-    kept.bytes += piece.size();
-  }
-  end_ = std::max(end_, offset + kept.bytes);
+  kept.bytes = add(offset, from);
   count(kept);
   if (kept.bytes < asked) kept.why = kept.bytes < from.size() ? Why::full : Why::no_room;
   return kept;
+}
+
+/// Requires the lock. Returns how many bytes there was memory for.
+std::size_t KeptFile::add(std::uint64_t offset, std::span<const std::byte> from) {
+  const auto is_followed = [&](WriteBuffer::RecordNumber last) {
+    return buffer_.offset(last) + buffer_.data(last).size() == offset;
+  };
+  std::size_t added = 0;
+  if (is_open_ended_ && !records_.empty() && is_followed(records_.back().number) && bytes_ < most_)
+    added = buffer_.extend(records_.back().number, from);
+  while (added < from.size() && bytes_ + added < most_) {
+    const auto rest = from.subspan(added);
+    const auto piece = rest.first(std::min(rest.size(), WriteBuffer::kPiece));
+    if (!add_record(offset + added, piece)) break;
+    added += piece.size();
+  }
+  end_ = std::max(end_, offset + added);
+  return added;
 }
 
 /// Uses one record, so that a killed daemon leaves all of the append or nothing.
@@ -103,6 +115,7 @@ KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& b
   const std::lock_guard lock(mutex_);
   Kept kept;
   if (const Why why = may_keep(); why != Why::done) return {.why = why};
+  if (!take_ring()) return {.why = Why::full};
   if (from.size() > room_) return {.why = Why::no_room};
   if (bytes_ + from.size() > most_) return {.why = Why::full};
   note_writer(by);
@@ -153,7 +166,7 @@ void KeptFile::count(Kept& kept) {
   kept.wakes = is_first || (bytes_ < kSentFrom && bytes_ + kept.bytes >= kSentFrom);
   bytes_ += kept.bytes;
   kept_ += kept.bytes;
-  room_ -= kept.bytes;
+  room_ -= std::min<std::uint64_t>(room_, kept.bytes);
 }
 
 /// The first records that are contiguous in the file.
@@ -185,6 +198,7 @@ bool KeptFile::write_some() {
 }
 
 void KeptFile::write_all() {
+  write_ring();
   std::uint64_t all = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -236,7 +250,7 @@ int KeptFile::send(const Batch& batch) {
       if (const int error = check_unchanged(batch, written.begun); error != 0) return error;
       is_delegated_ = false;
       const std::lock_guard lock(mutex_);
-      state_ = State::ending;
+      stop_keeping();
       continue;
     }
     done += written.result.bytes;
@@ -287,7 +301,13 @@ void KeptFile::fail(int error) {
     if (other.get() != &file_) other->errors().note_other(error);
   }
   const std::lock_guard lock(mutex_);
+  stop_keeping();
+}
+
+/// Requires the lock.
+void KeptFile::stop_keeping() {
   state_ = State::ending;
+  if (ring_ != nullptr) ring_->seal();
 }
 
 /// A restarted server may delegate the file anew: then its state is that of the answer.
@@ -297,6 +317,7 @@ void KeptFile::renew(std::uint64_t client, std::uint64_t wanted) {
     const std::lock_guard lock(mutex_);
     if (state_ != State::held || recalled_ || room_ >= wanted) return;
     state_ = State::renewing;
+    take_ring();
   }
   while (write_batch()) continue;
   layout::FileStatus status{};
@@ -311,23 +332,119 @@ void KeptFile::renew(std::uint64_t client, std::uint64_t wanted) {
   }
   const std::lock_guard lock(mutex_);
   if (state_ != State::renewing) return;
-  state_ = is_delegated_ ? State::held : State::ending;
+  if (is_delegated_)
+    state_ = State::held;
+  else
+    stop_keeping();
   room_ = room;
-  end_ = size_;
+  // Writes may have been taken from the ring meanwhile.
+  end_ = records_.empty() ? size_ : std::max(end_, size_);
 }
 
 void KeptFile::give_back(bool closes) {
   {
     const std::lock_guard lock(mutex_);
-    state_ = State::ending;
+    stop_keeping();
   }
+  write_ring();
   const std::lock_guard turn(writing_);
   if (over_) return;
   while (write_batch()) continue;
+  {
+    const std::lock_guard lock(mutex_);
+    ring_.reset();
+  }
   if (is_delegated_ && !closes) file_.file().use()->writes().give_back(file_.file().handle());
   if (number_) buffer_.remove_file(*number_);
   is_delegated_ = false;
   over_ = true;
+}
+
+int KeptFile::attach(std::unique_ptr<WriteRing> ring, const Writer& by,
+                     const std::function<void(WriteRing&, WriteBuffer::FileNumber)>& begin) {
+  const std::lock_guard lock(mutex_);
+  if (most_ < 2 * layout::kWriteRingBytes) return EINVAL;
+  if (may_keep() != Why::done || room_ < 2 * layout::kWriteRingBytes) return EAGAIN;
+  if (ring_ != nullptr && (!ring_->is_sealed() || !take_ring())) return EAGAIN;
+  ring_.reset();
+  note_writer(by);
+  begin(*ring, *number_);
+  ring_ = std::move(ring);
+  ring_pause_ = kFirstLookPause;
+  ring_due_ = Clock::now() + ring_pause_;
+  return 0;
+}
+
+/// Requires the lock. Moves writes from the ring to the records. False: some are left, since the memory is full.
+bool KeptFile::take_ring() {
+  if (ring_ == nullptr) return true;
+  bool is_full = false;
+  while (const auto write = is_full ? std::nullopt : ring_->first()) {
+    std::uint64_t offset = write->offset;
+    for (const auto& part : write->parts) {
+      Kept kept{.bytes = is_full ? 0 : add(offset, part)};
+      count(kept);
+      ring_->remove(kept.bytes);
+      offset += kept.bytes;
+      is_full = is_full || kept.bytes < part.size();
+    }
+  }
+  ring_->publish();
+  if (ring_->take_broken()) {
+    file_.errors().note(EIO);
+    stop_keeping();
+  }
+  return !is_full;
+}
+
+bool KeptFile::look_at_ring(bool asked) {
+  const std::lock_guard lock(mutex_);
+  if (ring_ == nullptr || (!asked && ring_due_ > Clock::now())) return false;
+  const std::uint64_t before = kept_;
+  const bool is_taken = take_ring();
+  const bool is_used = asked || !is_taken || kept_ != before;
+  ring_pause_ = is_used ? kFirstLookPause : std::min<Clock::duration>(2 * ring_pause_, kLongestLookPause);
+  const bool sleeps = !is_used && (ring_->is_sealed() || (ring_pause_ == kLongestLookPause && ring_->sleep()));
+  ring_due_ = sleeps ? Clock::time_point::max() : Clock::now() + ring_pause_;
+  return state_ == State::held && room_ < layout::kWriteRingBytes;
+}
+
+/// Takes all that is in the ring now. Writes, if the memory has no room for it.
+void KeptFile::write_ring() {
+  std::uint64_t end = 0;
+  const auto take = [&] {
+    const std::lock_guard lock(mutex_);
+    if (end == 0 && ring_ != nullptr) end = ring_->last();
+    return take_ring() || ring_->has_taken(end);
+  };
+  if (take()) return;
+  const std::lock_guard turn(writing_);
+  while (!take() && (write_batch() || write_past_memory())) continue;
+}
+
+/// Requires `writing_`. Writes the ring's first write, because other files' writes fill the memory. False: there is
+/// none.
+bool KeptFile::write_past_memory() {
+  Batch batch;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto write = ring_ == nullptr ? std::nullopt : ring_->first();
+    if (!write) return false;
+    batch = {.offset = write->offset, .bytes = write->bytes(), .drops = drops_};
+    for (const auto& part : write->parts)
+      if (!part.empty()) batch.parts.push_back({const_cast<std::byte*>(part.data()), part.size()});
+  }
+  buffer_.set_sending(*number_, true);
+  if (const int error = send(batch); error != 0) fail(error);
+  buffer_.set_written(*number_, size_, modified_);
+  {
+    const std::lock_guard lock(mutex_);
+    ring_->remove(batch.bytes);
+    ring_->publish();
+    end_ = std::max(end_, batch.offset + batch.bytes);
+  }
+  buffer_.set_sending(*number_, false);
+  return true;
 }
 
 bool KeptFile::recall(const FileIdentity& file) {
@@ -349,8 +466,22 @@ void KeptFile::rename(const std::string& name) {
 
 KeptFile::Clock::time_point KeptFile::due() const {
   const std::lock_guard lock(mutex_);
-  if (recalled_ || bytes_ >= kSentFrom) return {};
+  if (recalled_) return {};
+  return ring_ == nullptr ? writing_due() : std::min(ring_due_, writing_due());
+}
+
+/// Requires the lock.
+KeptFile::Clock::time_point KeptFile::writing_due() const {
+  if (bytes_ >= kSentFrom) return {};
   return records_.empty() ? Clock::time_point::max() : records_.front().kept_at + kKeptFor;
+}
+
+void KeptFile::write_due() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (writing_due() > Clock::now()) return;
+  }
+  write_some();
 }
 
 bool KeptFile::is_recalled() const {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -15,6 +16,7 @@
 #include "file/client/host_writes.hpp"
 #include "file/mount/open_file.hpp"
 #include "file/mount/write_buffer.hpp"
+#include "file/mount/write_ring.hpp"
 #include "file/mount/writer.hpp"
 
 namespace wherry::file::mount {
@@ -33,6 +35,9 @@ namespace wherry::file::mount {
 ///   ending   -> over      give_back: everything is written, or has failed, and the file is given back
 ///
 /// Writes are kept only while the file is held and not recalled. A write kept later could reach the server too late.
+///
+/// A program may give its writes by a WriteRing. Each function that keeps or writes something first takes what is in
+/// the ring. The ring is sealed when the state becomes `ending`.
 ///
 /// Thread-safe. Calls that write to the server block as Host does, and are serialized.
 class KeptFile {
@@ -74,6 +79,14 @@ class KeptFile {
   /// @param begin  called first, with the end of the file
   static constexpr std::size_t kMostAppended = WriteBuffer::kPiece;
   Kept append(std::span<const std::byte> from, const Writer& by, const std::function<void(std::uint64_t)>& begin);
+  /// Also takes writes by this ring from now on. Returns 0, or an errno value. EAGAIN: not now. EINVAL: the memory is
+  /// too small for it.
+  /// @param begin  called first, with this file's number
+  int attach(std::unique_ptr<WriteRing> ring, const Writer& by,
+             const std::function<void(WriteRing&, WriteBuffer::FileNumber)>& begin);
+  /// Takes writes from the ring, and decides when to look again. Returns whether more room is needed for its writes.
+  /// @param asked  the program wants it: there will be more writes
+  bool look_at_ring(bool asked);
   /// Writes everything kept, and asks the server for more room. Nothing is kept meanwhile.
   /// @param wanted  bytes needed. Does nothing if another call has already made room for them
   void renew(std::uint64_t client, std::uint64_t wanted);
@@ -89,8 +102,11 @@ class KeptFile {
   bool recall(const FileIdentity& file);
   void recall();
   void rename(const std::string& name);
-  /// When the thread has something to do: `give_back` if the file was recalled, otherwise `write_some`.
+  /// When the thread has something to do: `give_back` if the file was recalled, otherwise `look_at_ring` and
+  /// `write_due`.
   [[nodiscard]] Clock::time_point due() const;
+  /// As `write_some`, if writing has become due.
+  void write_due();
   [[nodiscard]] bool is_recalled() const;
   [[nodiscard]] bool is_held() const;
 
@@ -108,6 +124,12 @@ class KeptFile {
     Clock::time_point kept_at{};  ///< time of its first byte
   };
   [[nodiscard]] Why may_keep() const;
+  [[nodiscard]] Clock::time_point writing_due() const;
+  std::size_t add(std::uint64_t offset, std::span<const std::byte> from);
+  bool take_ring();
+  bool write_past_memory();
+  void write_ring();
+  void stop_keeping();
   bool make_room_for_record();
   bool add_record(std::uint64_t offset, std::span<const std::byte> from);
   void note_writer(const Writer& by);
@@ -149,6 +171,9 @@ class KeptFile {
   gid_t group_ = 0;               ///< group of the file
   std::uint32_t drops_ = 0;       ///< which set-user-ID and set-group-ID bits the kept records drop: kFileWriteBy...
   std::uint32_t sent_drops_ = 0;  ///< the same for records being sent
+  std::unique_ptr<WriteRing> ring_{};
+  Clock::time_point ring_due_{};  ///< when to look at the ring next
+  Clock::duration ring_pause_{};  ///< between two looks
   Writer last_writer_{};
   std::uint32_t last_drops_ = 0;  ///< of last_writer_
 };

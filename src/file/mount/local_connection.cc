@@ -87,7 +87,7 @@ LocalConnection::LocalConnection(std::unique_ptr<StreamConnection> stream, Tree 
       terms_{.read_only = stream_->server().read_only != 0, .lends = true, .delegates = false},
       tree_(std::move(tree)),
       handles_(shared.budget),
-      calls_(tree_, handles_, terms_, shared.delegations, nullptr) {}
+      calls_(tree_, handles_, terms_, shared.delegations, nullptr, nullptr) {}
 
 std::uint64_t LocalConnection::adopt(int descriptor, bool appends) {
   Handles::Room room(handles_);

@@ -15,15 +15,6 @@ bool is_unlock(const layout::FileLock& lock) {
   return lock.type == static_cast<std::uint32_t>(layout::FileLockType::none);
 }
 
-/// Whether locks of two owners conflict.
-bool conflict(const layout::FileLock& one, const layout::FileLock& other) {
-  constexpr auto kWrite = static_cast<std::uint32_t>(layout::FileLockType::write);
-  // Length 0 means up to the end of the largest file.
-  const bool is_behind = one.length != 0 && one.length <= other.offset && one.offset <= other.offset - one.length;
-  const bool is_before = other.length != 0 && other.length <= one.offset && other.offset <= one.offset - other.length;
-  return (one.type == kWrite || other.type == kWrite) && !is_behind && !is_before;
-}
-
 /// Maps errors of making an owner at the server.
 int lock_error_of(int error) {
   switch (error) {
@@ -91,10 +82,10 @@ int Locks::set(Owner& owner, const OpenFile& by, const LockRequest& wanted) {
   if (owner.lost) return ESTALE;
   if (owner.own == nullptr && owner.file == nullptr) {
     if (is_unlock(wanted.lock)) return 0;
-    if (const int error = open(owner, by, wanted.whole); error != 0) return lock_error_of(error);
+    if (const int error = open(owner, by, wanted); error != 0) return lock_error_of(error);
   }
   if (owner.own != nullptr) return owner.own->set(wanted.lock).error;
-  const std::uint32_t flags = wanted.whole ? layout::kFileLockWhole : 0;
+  const std::uint32_t flags = wanted.whole ? layout::kFileLockWhole : wanted.waits ? layout::kFileLockWaits : 0;
   return owner.file->use()->locks().set(owner.file->handle(), flags, wanted.lock);
 }
 
@@ -160,7 +151,8 @@ void Locks::restore(const KeptSnapshot& left, bool read_only, const std::functio
 }
 
 /// Uses a lent descriptor if possible: such locks do not end with the server, and neither does access to the data.
-int Locks::open(Owner& owner, const OpenFile& by, bool whole) {
+int Locks::open(Owner& owner, const OpenFile& by, const LockRequest& wanted) {
+  const bool whole = wanted.whole;
   const std::shared_ptr<const LentFile> own = by.file().use()->lend(by.file().handle());
   const auto& lent = own != nullptr ? own : by.lent();
   if (lent != nullptr) describe(owner, *lent, whole, by.file().use()->read_only(), own != nullptr);
@@ -168,7 +160,7 @@ int Locks::open(Owner& owner, const OpenFile& by, bool whole) {
   // The kernel would still move data after a lock is lost with the server.
   if (by.backing() != nullptr) return ENOLCK;
   int error = 0;
-  owner.file = by.file().open_locks(whole ? layout::kFileLockWhole : 0, owner.held, error);
+  owner.file = by.file().open_locks(whole ? layout::kFileLockWhole : 0, wanted.owner, owner.held, error);
   return error;
 }
 
@@ -206,9 +198,7 @@ std::set<std::uint64_t> Locks::conflicting_owners(const Waiting& wait) const {
   if (owners == nodes_.end()) return found;
   for (const auto& [key, owner] : owners->second) {
     if (key.whole || key.owner == wait.owner) continue;
-    const auto held = owner->held->all();
-    if (std::ranges::any_of(held, [&](const layout::FileLock& one) { return conflict(one, wait.lock); }))
-      found.insert(key.owner);
+    if (owner->held->conflicts_with(wait.lock)) found.insert(key.owner);
   }
   return found;
 }
@@ -236,6 +226,14 @@ int Locks::begin_wait(const void* id, NodeId node, const LockRequest& wanted) {
   if (closes_cycle(wait)) return EDEADLK;
   waiting_.emplace(id, wait);
   return 0;
+}
+
+void Locks::give_up(NodeId node, const LockRequest& wanted) {
+  const auto owner = find(node, {wanted.owner, wanted.whole});
+  if (owner == nullptr || !wanted.waits) return;
+  const std::lock_guard turn(owner->mutex);
+  if (owner->file != nullptr)
+    (void)owner->file->use()->locks().set(owner->file->handle(), layout::kFileLockGivesUp, wanted.lock);
 }
 
 void Locks::end_wait(const void* id) {

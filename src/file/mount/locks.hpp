@@ -29,6 +29,8 @@ struct LockRequest {
   bool whole = false;       ///< flock(2)
   layout::FileLock lock{};
   pid_t process = 0;  ///< of the program; in an answer 0 if it is not a program of this mount
+  /// A process waits for it. EDEADLK: it would wait for itself, by way of programs of any mount.
+  bool waits = false;
 };
 
 /// The locks of a mount's programs. The kernel itself keeps none. An owner that has requested a lock on a file has a
@@ -52,8 +54,9 @@ class Locks {
   /// Whether an earlier daemon had locks on the file at the server. They were lost with its connection.
   static bool were_lost(const KeptSnapshot& left, KeptDescriptors& kept, std::uint64_t open);
 
-  /// EAGAIN: another owner's lock conflicts. ENOLCK: no descriptor is left for the owner, or the file may not be opened
-  /// again. ESTALE: the owner's locks were lost with the server; until the owner closes the file.
+  /// EAGAIN: another owner's lock conflicts. EDEADLK: see LockRequest::waits. ENOLCK: no descriptor is left for the
+  /// owner, or the file may not be opened again. ESTALE: the owner's locks were lost with the server; until the owner
+  /// closes the file.
   Answer set(NodeId node, const OpenFile& by, const LockRequest& wanted);
   /// Replaces `lock` by one that conflicts with it; of type `none` if there is none.
   int get(NodeId node, const OpenFile& by, LockRequest& lock);
@@ -61,6 +64,8 @@ class Locks {
   /// owners that wait for each other; then nothing is recorded. Only owners of this mount are known.
   int begin_wait(const void* id, NodeId node, const LockRequest& wanted);
   void end_wait(const void* id);
+  /// Call when a program no longer waits for a lock that it has not got. Tells the server, if that knows of it.
+  void give_up(NodeId node, const LockRequest& wanted);
   /// Whether a recorded wait is in a cycle by now. If so, removes the record.
   bool is_deadlocked(const void* id);
 
@@ -98,7 +103,7 @@ class Locks {
   void take_up(Owner& owner, std::unique_ptr<LockDescription> made);
   void note_user(const Owner& owner, NodeId node, const Key& key, const OpenFile& by);
   void note_end(const Owner& owner);
-  int open(Owner& owner, const OpenFile& by, bool whole);
+  int open(Owner& owner, const OpenFile& by, const LockRequest& wanted);
   int set(Owner& owner, const OpenFile& by, const LockRequest& wanted);
   [[nodiscard]] std::set<std::uint64_t> conflicting_owners(const Waiting& wait) const;
   [[nodiscard]] bool closes_cycle(const Waiting& wait) const;

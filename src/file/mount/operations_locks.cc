@@ -71,34 +71,35 @@ bool waits_as_process(pid_t process) {
 }
 
 /// Grants the lock once it is free. The open file stays until then: the kernel refers to it during the call.
-void wait_for(FileSystem& system, fuse_req_t request, fuse_ino_t node, const OpenFile& file, const LockRequest& wanted,
+void wait_for(FileSystem& system, fuse_req_t request, fuse_ino_t node, const OpenFile& file, LockRequest wanted,
               int attempts, LockWaits::Prepared prepared) {
   const auto grant = std::make_shared<LockWaits::Prepared>(std::move(prepared));
   LockWaits& waits = system.locks().waits();
   Locks& locks = system.locks().locks();
   const bool may_lock_up = attempts == 0 && !wanted.whole;
+  wanted.waits = may_lock_up && waits_as_process(wanted.process);
   // A lock of an open file description waits even in a cycle, and is not recorded.
-  if (may_lock_up && locks.begin_wait(request, node, wanted) != 0 && waits_as_process(wanted.process)) {
+  if (may_lock_up && locks.begin_wait(request, node, wanted) != 0 && wanted.waits) {
     fuse_reply_err(request, EDEADLK);
     return;
   }
-  waits.add({.id = request,
-             .node = node,
-             .attempt =
-                 [&system, &locks, request, node, &file, wanted] {
-                   const int error = system.locks().set(node, file, wanted);
-                   if (error != EAGAIN || !locks.is_deadlocked(request)) return error;
-                   return waits_as_process(wanted.process) ? EDEADLK : EAGAIN;
-                 },
-             .answer =
-                 [&system, &locks, request, grant](int error) {
-                   locks.end_wait(request);
-                   if (error == 0)
-                     system.locks().grants().hand_over(std::move(*grant));
-                   else
-                     fuse_reply_err(request, error);
-                 },
-             .most_attempts = attempts},
+  const auto answer = [&system, &locks, request, node, wanted, grant](int error) {
+    locks.end_wait(request);
+    // Before the program continues.
+    if (error != 0) locks.give_up(node, wanted);
+    if (error == 0)
+      system.locks().grants().hand_over(std::move(*grant));
+    else
+      fuse_reply_err(request, error);
+  };
+  const auto attempt = [&system, &locks, request, node, &file, wanted] {
+    const int error = system.locks().set(node, file, wanted);
+    if (error != EAGAIN || !locks.is_deadlocked(request)) return error;
+    return wanted.waits ? EDEADLK : EAGAIN;
+  };
+  // Now the server looks for a cycle, too.
+  if (const int error = wanted.waits ? attempt() : EAGAIN; error != EAGAIN) return answer(error);
+  waits.add({.id = request, .node = node, .attempt = attempt, .answer = answer, .most_attempts = attempts},
             [&] { fuse_req_interrupt_func(request, interrupt, &waits); });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way past the mount: tickets for the server, and reports of writes by them.
+// Calls of `wherry run --files`: tickets for the way past the mount, reports of writes by them, and rings of writes.
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -8,6 +8,7 @@
 
 #include "file/mount/operations_serve.hpp"
 #include "layout/host_ticket.hpp"
+#include "layout/write_ring.hpp"
 
 namespace wherry::file::mount {
 namespace {
@@ -65,16 +66,40 @@ int handle_written(fuse_req_t request, FileSystem& system, fuse_ino_t node, Open
   return 0;
 }
 
+/// Only for a file that nobody can read or map by this open file: the kernel does not see the writes.
+int attach_ring(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file,
+                const layout::WriteRingOffer& offer) {
+  const bool may_have_ring = file.writes() && !file.reads() && !file.appends() && !file.synchronises();
+  if (!may_have_ring || file.backing() != nullptr || system.tree().hosts().lends()) return EOPNOTSUPP;
+  WriteBehind& write_behind = system.tree().write_behind();
+  if (!write_behind.keeps(node)) return EAGAIN;
+  WriteRing::Taken taken = WriteRing::take(fuse_req_ctx(request)->pid, offer);
+  if (taken.error != 0) return taken.error;
+  const int error = write_behind.attach(node, file, std::move(taken.ring), writer_of(request));
+  if (error == 0) fuse_reply_ioctl(request, 0, nullptr, 0);
+  return error;
+}
+
+int take_ring(fuse_req_t request, FileSystem& system, fuse_ino_t node) {
+  system.tree().write_behind().take_ring(node);
+  fuse_reply_ioctl(request, 0, nullptr, 0);
+  return 0;
+}
+
 void control(fuse_req_t request, fuse_ino_t node, unsigned command, void* /*argument*/, fuse_file_info* info,
              unsigned flags, const void* in, std::size_t in_bytes, std::size_t /*out_bytes*/) {
   const std::span content(static_cast<const std::byte*>(in), in_bytes);
   serve(request, [&](FileSystem& system) {
     layout::HostTicket wanted{};
     layout::HostWritten written{};
+    layout::WriteRingOffer offer{};
     if (command == layout::kHostTicketGet && take(flags, content, wanted))
       return give_ticket(request, system, node, file_of(request, info), wanted);
     if (command == layout::kHostTicketWritten && take(flags, content, written))
       return handle_written(request, system, node, file_of(request, info), written);
+    if (command == layout::kWriteRingAttach && take(flags, content, offer))
+      return attach_ring(request, system, node, file_of(request, info), offer);
+    if (command == layout::kWriteRingTake && (flags & FUSE_IOCTL_DIR) == 0) return take_ring(request, system, node);
     return ENOTTY;
   });
 }

@@ -83,9 +83,12 @@ int write_records(WriteBuffer& buffer, LeftFile& left, Host& host, Host::Handle 
     layout::FileStatus now{};
     if (const int error = host.status(handle, now); error != 0) return error;
     drop_set_id_bits(host, handle, now.mode, left.drops);
-    buffer.set_written(left.number, now.size, nanoseconds_of(now.modified));
+    left.size = now.size;
+    left.modified = nanoseconds_of(now.modified);
+    buffer.set_written(left.number, left.size, left.modified);
     for (const WriteBuffer::RecordNumber record : batch.records) buffer.remove(record);
     buffer.set_sending(left.number, false);
+    left.sending = false;
     left.records.erase(left.records.begin(), left.records.begin() + static_cast<std::ptrdiff_t>(batch.records.size()));
   }
   return 0;
@@ -152,6 +155,36 @@ Replayed write_left(WriteBuffer& buffer, LeftFile& left, Host& host, const Later
   return replayed;
 }
 
+/// Moves writes from a ring behind the records of its file, as many as there is memory for. If this daemon is killed
+/// meanwhile, the next one has some of them twice, in the right order.
+void take_ring(WriteBuffer& buffer, LeftFile& left, WriteRing& ring) {
+  for (auto write = ring.first(); write; write = ring.first()) {
+    const auto part = write->parts[0].first(std::min(write->parts[0].size(), WriteBuffer::kPiece));
+    const auto record = buffer.add(left.number, write->offset, part);
+    if (!record) break;
+    left.records.push_back(*record);
+    ring.remove(part.size());
+  }
+  ring.publish();
+}
+
+/// Writes the records of one file and of its ring. There is memory for the ring at the latest when the file's own
+/// records are written.
+Replayed write_left(WriteBuffer& buffer, LeftFile& left, WriteRing* ring, Host& host, const LaterNames& names) {
+  if (ring != nullptr) take_ring(buffer, left, *ring);
+  if (left.records.empty()) return {.name = left.name, .identity = left.identity, .error = ENOMEM};
+  Replayed replayed = write_left(buffer, left, host, names);
+  while (ring != nullptr && replayed.error == 0) {
+    take_ring(buffer, left, *ring);
+    if (left.records.empty()) break;
+    const Replayed more = write_left(buffer, left, host, names);
+    replayed.bytes += more.bytes;
+    replayed.error = more.error;
+  }
+  if (ring != nullptr && replayed.error == 0 && ring->take_broken()) replayed.error = EIO;
+  return replayed;
+}
+
 }  // namespace
 
 bool is_same_file(Identity one, const Identity& other) {
@@ -160,11 +193,16 @@ bool is_same_file(Identity one, const Identity& other) {
 }
 
 std::vector<Replayed> replay(WriteBuffer& left, Host& host, const std::function<void(const Replayed&)>& tell,
-                             const LaterNames& names) {
+                             const LaterNames& names, const LeftRings& rings) {
   std::vector<Replayed> all;
-  for (LeftFile& file : left.left()) {
-    if (!file.records.empty()) {
-      all.push_back(write_left(left, file, host, names));
+  auto files = left.left();
+  // Those with records first: after them there is memory for the rings of the others.
+  std::ranges::stable_partition(files, [](const LeftFile& file) { return !file.records.empty(); });
+  for (LeftFile& file : files) {
+    const auto found = rings.find(file.number);
+    WriteRing* const ring = found == rings.end() ? nullptr : found->second.get();
+    if (!file.records.empty() || (ring != nullptr && ring->first())) {
+      all.push_back(write_left(left, file, ring, host, names));
       if (tell) tell(all.back());
     }
     // First: if this daemon is killed, the next one must not write a part of the lost data.

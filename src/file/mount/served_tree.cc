@@ -50,7 +50,7 @@ ServedTree::ServedTree(const HostOptions& options, std::size_t connections, Uniq
       root_(keeping.left == nullptr ? root_of(hosts_, options.address)
                                     : record_of<layout::FileStatus>(keeping.left->text(layout::KeptWord::root))),
       nodes_(identity_of(root_), keeping.state),
-      write_behind_(nodes_, std::move(writes)),
+      write_behind_(nodes_, std::move(writes), keeping.descriptors),
       attempts_(keeping.state) {
   if (const KeptSnapshot* const left = std::exchange(keeping_.left, nullptr); left != nullptr) {
     first_boot_ = boot_id_of(record_of<layout::FileHello>(left->text(layout::KeptWord::server)));

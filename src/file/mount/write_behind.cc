@@ -2,6 +2,7 @@
 #include "file/mount/write_behind.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <exception>
 #include <string>
@@ -10,9 +11,23 @@
 
 #include "base/log.hpp"
 #include "base/printable.hpp"
-#include "file/mount/replay.hpp"
 
 namespace wherry::file::mount {
+
+WriteBehind::WriteBehind(Nodes& nodes, UniqueFd memory, KeptDescriptors* descriptors)
+    : nodes_(nodes), buffer_(std::move(memory)), descriptors_(descriptors) {
+  if (descriptors == nullptr) return;
+  for (WriteBuffer::FileNumber number = 0; number < layout::kWriteBufferFiles; ++number) {
+    const KeptKey key{.kind = KeptKind::ring, .id = number};
+    UniqueFd left = descriptors->take(key);
+    auto ring = left.valid() ? WriteRing::resume(std::move(left)) : nullptr;
+    if (ring == nullptr) continue;
+    // Programs may have the memory mapped, and nothing takes their writes after the replay.
+    ring->seal();
+    ring->set_ended([descriptors, key] { descriptors->drop(key); });
+    left_rings_[number] = std::move(ring);
+  }
+}
 
 void WriteBehind::replay(Host& host) {
   const auto for_each_node = [this](const Identity& identity, auto call) {
@@ -36,7 +51,8 @@ void WriteBehind::replay(Host& host) {
     });
     return known;
   };
-  mount::replay(buffer_, host, tell, names);
+  mount::replay(buffer_, host, tell, names, left_rings_);
+  left_rings_.clear();
 }
 
 void WriteBehind::start(std::function<std::uint64_t()> client) {
@@ -159,6 +175,25 @@ bool WriteBehind::append(NodeId node, OpenFile& file, std::span<const std::byte>
   return false;
 }
 
+int WriteBehind::attach(NodeId node, const OpenFile& file, std::unique_ptr<WriteRing> ring, const Writer& by) {
+  const Kept kept = find(node);
+  if (kept == nullptr || &kept->file() != &file) return EAGAIN;
+  const int error = kept->attach(std::move(ring), by, [this](WriteRing& made, WriteBuffer::FileNumber number) {
+    const KeptKey key{.kind = KeptKind::ring, .id = number};
+    if (descriptors_ == nullptr || !descriptors_->keep(key, made.descriptor())) return;
+    made.set_ended([descriptors = descriptors_, key] { descriptors->drop(key); });
+  });
+  if (error == 0) wake();
+  return error;
+}
+
+void WriteBehind::take_ring(NodeId node) {
+  const Kept kept = find(node);
+  if (kept == nullptr) return;
+  if (kept->look_at_ring(true)) kept->renew(client_(), layout::kWriteRingBytes);
+  wake();
+}
+
 void WriteBehind::settle(NodeId node) {
   if (const Kept kept = find(node)) kept->write_all();
 }
@@ -215,7 +250,9 @@ void WriteBehind::wake() {
 /// False: no memory at the moment.
 bool WriteBehind::attend_to(const Kept& kept) {
   try {
-    if (!kept->is_recalled()) kept->write_some();
+    const bool needs_room = kept->look_at_ring(false);
+    if (!kept->is_recalled()) kept->write_due();
+    if (needs_room) kept->renew(client_(), layout::kWriteRingBytes);
     if (kept->is_recalled() || !kept->is_held()) end(kept, false);
     return true;
   } catch (const std::exception& error) {

@@ -14,9 +14,11 @@
 #include <utility>
 #include <vector>
 
+#include "file/mount/kept_descriptors.hpp"
 #include "file/mount/kept_file.hpp"
 #include "file/mount/nodes.hpp"
 #include "file/mount/open_file.hpp"
+#include "file/mount/replay.hpp"
 #include "file/mount/write_buffer.hpp"
 
 namespace wherry::file::mount {
@@ -34,7 +36,8 @@ class WriteBehind {
   using FileIdentity = layout::FileIdentity;
 
   /// @param memory  from WriteBuffer::make. Throws Error.
-  WriteBehind(Nodes& nodes, UniqueFd memory) : nodes_(nodes), buffer_(std::move(memory)) {}
+  /// @param descriptors  keeps rings for the next daemon, and has those of an earlier one; null: nothing is kept
+  WriteBehind(Nodes& nodes, UniqueFd memory, KeptDescriptors* descriptors);
   WriteBehind(const WriteBehind&) = delete;
   WriteBehind& operator=(const WriteBehind&) = delete;
   ~WriteBehind() { stop(); }
@@ -56,6 +59,11 @@ class WriteBehind {
   /// @param begin  called first, with the end of the file
   bool append(NodeId node, OpenFile& file, std::span<const std::byte> from, const Writer& by,
               const std::function<void(std::uint64_t)>& begin);
+  /// Takes writes to the file by this ring, too, while they are held back. Returns 0 or an errno value. EAGAIN: they
+  /// are not.
+  int attach(NodeId node, const OpenFile& file, std::unique_ptr<WriteRing> ring, const Writer& by);
+  /// Takes what is in the file's ring.
+  void take_ring(NodeId node);
   /// Waits until all acknowledged writes to the file are written, or have failed.
   void settle(NodeId node);
   /// The same for all files.
@@ -93,6 +101,8 @@ class WriteBehind {
 
   Nodes& nodes_;
   WriteBuffer buffer_;
+  KeptDescriptors* descriptors_;
+  LeftRings left_rings_{};
   std::function<std::uint64_t()> client_{};
   std::atomic<std::size_t> count_{0};  ///< size of `files_`
   mutable std::mutex mutex_;

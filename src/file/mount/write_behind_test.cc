@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -24,6 +26,7 @@
 #include "file/mount/file_system.hpp"
 #include "file/mount/kept_file.hpp"
 #include "file/wire/status.hpp"
+#include "tests/common/program_ring.hpp"
 #include "tests/common/recall_watcher.hpp"
 #include "tests/common/served_directory.hpp"
 
@@ -337,6 +340,80 @@ TEST_F(KeptWrites, MemoryThatIsUsedUpIsWaitedFor) {
   write(size, large);
   EXPECT_EQ(system_.files().sync(entry_.node, *file_, false), 0);
   EXPECT_EQ(content_of(path()).substr(size), large);
+}
+
+class RingWrites : public KeptWrites {
+ protected:
+  /// Attaches the ring to a file with its own write buffer.
+  void attach() {
+    wait_for_client();
+    kept_.emplace(buffer_, system_.tree().nodes(), entry_.node, *file_, std::size_t{8} << 20);
+    const auto identity = system_.tree().nodes().identity(entry_.node);
+    ASSERT_TRUE(identity.has_value());
+    ASSERT_TRUE(kept_->ask(system_.delegations().client(), *identity, "file"));
+    WriteRing::Taken taken = WriteRing::take(static_cast<pid_t>(::syscall(SYS_gettid)), program_.offer());
+    ASSERT_EQ(taken.error, 0);
+    ASSERT_EQ(kept_->attach(std::move(taken.ring), {}, [](WriteRing&, WriteBuffer::FileNumber) {}), 0);
+  }
+  /// What the server's file has. An open would end the delegation.
+  [[nodiscard]] std::string written() const {
+    std::string text(std::size_t{4} << 20, ' ');
+    const Result got = file_->file().use()->read(file_->file().handle(), 0, std::as_writable_bytes(std::span(text)));
+    text.resize(got.bytes);
+    return text;
+  }
+  void TearDown() override {
+    if (kept_) kept_->give_back(false);
+    KeptWrites::TearDown();
+  }
+
+  ProgramRing program_;
+  WriteBuffer buffer_{WriteBuffer::make(2 * WriteBuffer::kPiece)};
+  std::optional<KeptFile> kept_;
+};
+
+TEST_F(RingWrites, AreWrittenThoughOthersFillTheMemory) {
+  attach();
+  const auto other = buffer_.add_file({}, "other");
+  ASSERT_TRUE(other.has_value());
+  const std::vector<std::byte> piece(WriteBuffer::kPiece);
+  while (buffer_.add(*other, 0, piece)) continue;
+  program_.write(0, "abc");
+  program_.write(1, "xyz");
+  kept_->write_all();
+  EXPECT_EQ(written(), "axyz");
+  program_.write(4, "more");
+  kept_->give_back(false);
+  EXPECT_EQ(written(), "axyzmore");
+  EXPECT_FALSE(program_.write(8, "late"));
+}
+
+TEST_F(RingWrites, AreWrittenThoughTheyAreMoreThanTheMemory) {
+  attach();
+  const std::string data(50'000, 'd');
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(program_.write(static_cast<std::uint64_t>(i) * data.size(), data));
+  kept_->write_all();
+  std::string all;
+  for (int i = 0; i < 30; ++i) all += data;
+  EXPECT_EQ(written(), all);
+}
+
+TEST_F(RingWrites, ComeBeforeTheWriteThatIsKeptNext) {
+  attach();
+  program_.write(0, "ring");
+  EXPECT_EQ(kept_->keep(0, std::as_bytes(std::span("kernel", 6))).bytes, 6U);
+  program_.write(5, "L");
+  kept_->write_all();
+  EXPECT_EQ(written(), "kerneL");
+}
+
+TEST_F(RingWrites, AreAnErrorIfTheProgramDamagesTheRing) {
+  attach();
+  program_.write(0, "sound");
+  program_.header().last += 8;
+  kept_->write_all();
+  EXPECT_EQ(file_->errors().take_for_sync(), EIO);
+  EXPECT_FALSE(kept_->is_held());
 }
 
 }  // namespace

@@ -64,8 +64,12 @@ struct CopyPlan {
 class Calls {
  public:
   /// @param tickets  null: no tickets are made
-  Calls(const Tree& tree, Handles& handles, const Terms& terms, Delegations& delegations, Tickets* tickets)
-      : tree_(tree), handles_(handles), terms_(terms), delegations_(delegations), tickets_(tickets) {}
+  /// @param graph  null: owners of locks that wait for each other are not detected
+  Calls(const Tree& tree, Handles& handles, const Terms& terms, Delegations& delegations, Tickets* tickets,
+        LockGraph* graph)
+      : tree_(tree), handles_(handles), terms_(terms), delegations_(delegations), tickets_(tickets), graph_(graph) {}
+  /// @param client  from the client's hello
+  void set_client(std::uint64_t client) { client_ = client; }
 
   /// Performs a request.
   [[nodiscard]] Outcome perform(const Request& request);
@@ -128,6 +132,8 @@ class Calls {
   const Terms& terms_;
   Delegations& delegations_;
   Tickets* tickets_;
+  LockGraph* graph_;
+  std::uint64_t client_ = 0;
 };
 
 }  // namespace wherry::file

@@ -59,9 +59,9 @@ OpenFile* Handles::find(std::uint64_t handle) {
   return slot == nullptr || slot->file.backing == nullptr ? nullptr : &slot->file;
 }
 
-LockDescription* Handles::find_locks(std::uint64_t handle) {
+OpenFile* Handles::find_locks(std::uint64_t handle) {
   Slot* const slot = slot_of(handle);
-  return slot == nullptr ? nullptr : slot->file.locks.get();
+  return slot == nullptr || slot->file.locks == nullptr ? nullptr : &slot->file;
 }
 
 int Handles::close(std::uint64_t handle) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "file/server/backing.hpp"
+#include "file/server/lock_graph.hpp"
 #include "file/server/tickets.hpp"
 #include "file/wire/lock_description.hpp"
 
@@ -44,8 +45,9 @@ struct OpenFile {
   std::unique_ptr<Backing> backing{};  ///< null: a lock owner
   bool appends = false;
   std::unique_ptr<LockDescription> locks{};
-  TicketMaker tickets{};        ///< tickets made of this handle
-  std::shared_ptr<Grant> by{};  ///< the ticket that opened this file; null: none did
+  std::unique_ptr<LockGraph::Member> waits{};  ///< of a lock owner; null: it is not known whose
+  TicketMaker tickets{};                       ///< tickets made of this handle
+  std::shared_ptr<Grant> by{};                 ///< the ticket that opened this file; null: none did
 };
 
 /// The open files of one client, by handle. A closed handle is never reused for a later file.
@@ -82,7 +84,7 @@ class Handles {
   /// Null: no such file. Valid until the next call that adds or closes.
   [[nodiscard]] OpenFile* find(std::uint64_t handle);
   /// As `find`, for lock owners, which `find` ignores.
-  [[nodiscard]] LockDescription* find_locks(std::uint64_t handle);
+  [[nodiscard]] OpenFile* find_locks(std::uint64_t handle);
   /// Returns EBADF, or the error of close(2).
   int close(std::uint64_t handle);
 

@@ -228,7 +228,7 @@ TEST_F(FileLocks, WhatMakesNoSenseIsRefused) {
   const Host::Handle file = open(one_);
   const Host::Handle holder = owner(one_, file);
   EXPECT_EQ(one_.locks().open(file, 2, std::make_shared<HeldLocks>()).error, EINVAL);
-  EXPECT_EQ(one_.locks().set(holder, 2, kWriteAll), EINVAL);
+  EXPECT_EQ(one_.locks().set(holder, 8, kWriteAll), EINVAL);
   for (FileLock lock : {lock_of(FileLockType{3}), lock_of(FileLockType::read, std::uint64_t{1} << 63),
                         lock_of(FileLockType::read, 0, std::uint64_t{1} << 63)}) {
     EXPECT_EQ(one_.locks().set(holder, 0, lock), EINVAL);
@@ -295,6 +295,69 @@ TEST(HostileServerOfLocks, RangesThatNoFileHasAreNotBelieved) {
     FileLock lock = kWriteAll;
     EXPECT_EQ(host.locks().get(opened.handle, lock), EIO);
   }
+}
+
+/// Clients whose owners of locks are processes with numbers.
+class FileLockWaits : public FileLocks {
+ protected:
+  HostOptions as(std::uint64_t client) const {
+    HostOptions options = served_.client();
+    options.process = {.client = client, .number = 1};
+    return options;
+  }
+  static Host::Handle process(Host& host, Host::Handle file, std::uint64_t number) {
+    return host.locks().open(file, 0, std::make_shared<HeldLocks>(), number).handle;
+  }
+
+  Host first_{as(1)};
+  Host second_{as(2)};
+};
+
+TEST_F(FileLockWaits, AProcessThatWouldWaitForItselfByWayOfAnotherClientIsTold) {
+  std::ofstream(served_.root() / "other") << "content";
+  const Host::Handle file = open(first_);
+  const Host::Handle other = first_.open("other", kReadWrite).handle;
+  const Host::Handle one = process(first_, file, 7);
+  const Host::Handle one_on_other = process(first_, other, 7);
+  const Host::Handle two = process(second_, open(second_), 7);
+  const Host::Handle two_on_other = process(second_, second_.open("other", kReadWrite).handle, 7);
+  EXPECT_EQ(first_.locks().set(one, 0, kWriteAll), 0);
+  EXPECT_EQ(second_.locks().set(two_on_other, 0, kWriteAll), 0);
+  EXPECT_EQ(first_.locks().set(one_on_other, kFileLockWaits, kWriteAll), EAGAIN);
+  EXPECT_EQ(second_.locks().set(two, 0, kWriteAll), EAGAIN) << "does not wait";
+  EXPECT_EQ(second_.locks().set(two, kFileLockWaits, kWriteAll), EDEADLK);
+  EXPECT_EQ(first_.locks().set(one_on_other, kFileLockWaits, kWriteAll), EAGAIN) << "the other one was told";
+  EXPECT_EQ(first_.locks().set(one_on_other, kFileLockGivesUp, kWriteAll), 0);
+  EXPECT_EQ(second_.locks().set(two, kFileLockWaits, kWriteAll), EAGAIN);
+  EXPECT_EQ(second_.locks().set(two_on_other, 0, kNone), 0);
+  EXPECT_EQ(first_.locks().set(one_on_other, kFileLockWaits, kWriteAll), 0);
+  EXPECT_EQ(first_.locks().set(one, 0, kNone), 0);
+  EXPECT_EQ(second_.locks().set(two, kFileLockWaits, kWriteAll), 0);
+}
+
+TEST_F(FileLockWaits, WaitsEndWithTheClient) {
+  const FileLock low = lock_of(FileLockType::write, 0, 10);
+  const FileLock high = lock_of(FileLockType::write, 10, 10);
+  const Host::Handle two = process(second_, open(second_), 1);
+  EXPECT_EQ(second_.locks().set(two, 0, low), 0);
+  {
+    Host third(as(3));
+    const Host::Handle file = open(third);
+    EXPECT_EQ(third.locks().set(process(third, file, 1), kFileLockWaits, low), EAGAIN);
+    EXPECT_EQ(third.locks().set(process(third, file, 2), 0, high), 0);
+  }
+  int error = EAGAIN;
+  while ((error = second_.locks().set(two, kFileLockWaits, high)) == EAGAIN) std::this_thread::yield();
+  EXPECT_EQ(error, 0);
+}
+
+TEST_F(FileLockWaits, FlagsThatDoNotFitTheOwnerAreRefused) {
+  const Host::Handle whole = owner(first_, open(first_), kFileLockWhole);
+  const Host::Handle range = owner(first_, open(first_));
+  for (const std::uint32_t flags : {kFileLockWaits, kFileLockGivesUp, kFileLockWhole | kFileLockWaits, 8U})
+    EXPECT_EQ(first_.locks().set(whole, flags, kWriteAll), EINVAL) << flags;
+  for (const std::uint32_t flags : {kFileLockWhole, kFileLockWaits | kFileLockGivesUp, 8U})
+    EXPECT_EQ(first_.locks().set(range, flags, kWriteAll), EINVAL) << flags;
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ ServerSession::ServerSession(Stream stream, Service& service)
     : stream_(std::move(stream)),
       service_(service),
       handles_(service.budget),
-      calls_(service.tree, handles_, service.terms, service.delegations, &service.tickets) {}
+      calls_(service.tree, handles_, service.terms, service.delegations, &service.tickets, &service.lock_graph) {}
 
 ServerSession::Next ServerSession::advance(bool crowded) noexcept {
   turn_ = kTurnBytes;
@@ -113,6 +113,7 @@ ServerSession::Step ServerSession::greet() {
   std::memcpy(&hello, in_.data(), sizeof hello);
   if (hello.magic != layout::kFileMagic) return break_off("not a client of wherry serve");
   if (hello.version != layout::kFileVersion) return break_off("another version of Wherry");
+  calls_.set_client(hello.client);
   if (hello.client != 0) member_.emplace(service_.processes, hello.client, hello.process);
   state_ = State::following;
   return Step::on;

@@ -33,6 +33,7 @@ struct Service {
   log::LimitedLog warnings{"wherry serve"};  ///< all are caused by clients
   Delegations delegations{budget, terms.delegates, terms.delegation_margin, terms.recall_timeout};
   Tickets tickets{budget};
+  LockGraph lock_graph{};
 };
 
 /// One client's connection: reads its requests and serves them one at a time. Waits for the client at most

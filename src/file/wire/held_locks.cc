@@ -67,6 +67,16 @@ bool HeldLocks::weakened_by(const layout::FileLock& lock) const {
   return false;
 }
 
+bool HeldLocks::conflicts_with(const layout::FileLock& lock) const {
+  constexpr auto kWrite = static_cast<std::uint32_t>(layout::FileLockType::write);
+  const std::uint64_t last = last_of(lock);
+  const std::lock_guard guard(mutex_);
+  for (auto next = from(lock.offset); next != ranges_.end() && next->first <= last; ++next) {
+    if (lock.type == kWrite || next->second.type == kWrite) return true;
+  }
+  return false;
+}
+
 std::size_t HeldLocks::count_with(const layout::FileLock& lock) const {
   const std::uint64_t last = last_of(lock);
   const std::lock_guard guard(mutex_);

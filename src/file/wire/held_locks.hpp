@@ -19,6 +19,8 @@ class HeldLocks {
   [[nodiscard]] bool any() const;
   /// Whether any part of the range is locked.
   [[nodiscard]] bool overlap(const layout::FileLock& range) const;
+  /// Whether another owner could not have this lock.
+  [[nodiscard]] bool conflicts_with(const layout::FileLock& lock) const;
   /// Whether any part of the range has a stronger lock than `lock`, so that other owners may get theirs once it is
   /// granted.
   [[nodiscard]] bool weakened_by(const layout::FileLock& lock) const;

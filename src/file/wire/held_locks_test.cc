@@ -64,6 +64,12 @@ TEST(HeldLocks, AnySequenceLeavesWhatItWouldLeaveOfEachByte) {
     const auto end = begin + static_cast<std::ptrdiff_t>(length);
     const auto type = static_cast<FileLockType>(lock.type);
     ASSERT_EQ(held.weakened_by(lock), std::any_of(begin, end, [&](FileLockType had) { return had > type; }));
+    const auto conflicts = [&](FileLockType had) {
+      return had == FileLockType::write || (had == FileLockType::read && type == FileLockType::write);
+    };
+    if (type != FileLockType::none) {
+      ASSERT_EQ(held.conflicts_with(lock), std::any_of(begin, end, conflicts));
+    }
     const std::size_t most = held.count_with(lock);
     held.set(lock);
     std::fill(begin, end, type);

@@ -42,7 +42,7 @@ namespace wherry::layout {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
 
-inline constexpr std::uint32_t kFileVersion = 7;
+inline constexpr std::uint32_t kFileVersion = 8;
 inline constexpr std::uint32_t kFileMagic = 0x454C4946;  ///< "FILE" as bytes
 
 // Limits: the server closes the connection of a client that exceeds one.
@@ -112,10 +112,10 @@ enum class FileCall : std::uint32_t {
   remove_xattr = 26,  ///< second: the attribute
   make_node = 27,     ///< name, mode, flags (FileNode)
   copy = 28,          ///< handle, offset: source; length, second: FileCopy; answer: value is the bytes copied
-  open_locks =
-      29,         ///< handle, flags (kFileLockWhole); answer: value is a handle for `set_lock`, `get_lock` and `close`
-  set_lock = 30,  ///< handle of open_locks, offset, length, mode: FileLockType, flags (kFileLockWhole); never waits
-  get_lock = 31,  ///< handle of open_locks or open, offset, length, mode: FileLockType; answer: FileLock
+  open_locks = 29,    ///< handle, flags (kFileLockWhole), offset: number of the owner among those of this client, 0:
+                    ///< none; answer: value is a handle for `set_lock`, `get_lock` and `close`
+  set_lock = 30,       ///< handle of open_locks, offset, length, mode: FileLockType, flags (kFileLock...); never waits
+  get_lock = 31,       ///< handle of open_locks or open, offset, length, mode: FileLockType; answer: FileLock
   await_recalls = 32,  ///< offset: 0 at first, later the client's number; answer: value is that number, any number of
                        ///< FileIdentity; none at first
   delegate = 33,       ///< handle, offset: the client's number; answer: value is the duration in ms, 0: not delegated;
@@ -218,6 +218,11 @@ inline constexpr std::uint32_t kFileAllocateZero = 4;
 /// open_locks, set_lock: flock(2) locks on the whole file. Otherwise locks on ranges, as fcntl(2) with F_OFD_SETLK. One
 /// handle has locks of one kind.
 inline constexpr std::uint32_t kFileLockWhole = 1;
+/// set_lock, on ranges: the owner is a process that waits for the lock, and asks again after EAGAIN. EDEADLK: it would
+/// wait for itself, by way of other owners that wait.
+inline constexpr std::uint32_t kFileLockWaits = 2;
+/// set_lock: the owner no longer waits for the lock. Nothing is locked.
+inline constexpr std::uint32_t kFileLockGivesUp = 4;
 
 enum class FileLockType : std::uint32_t { none = 0, read = 1, write = 2 };
 

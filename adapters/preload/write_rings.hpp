@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Rings by which this process gives writes to a mount's daemon (src/layout/write_ring.hpp): one for each descriptor in
+// mode `ring`. The ring has the descriptor's offset.
+//
+// A slot counts its users: its descriptor, and each call. The last user unmaps the ring. A call that finds another one
+// in progress, in another thread or in the code that a handler interrupts, does nothing: its caller ends the ring.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+
+#include "descriptors.hpp"
+
+namespace wherry::preload {
+
+/// Longer calls of pwrite are the kernel's.
+inline constexpr std::size_t kMostByRing = std::size_t{128} << 10;
+
+/// For a descriptor of mode `own`: offers a ring to the mount. The mode is then `ring`; or `never` if the file is not a
+/// mount's or may have no ring; or it stays. Each attempt is made after twice as many writes as the one before.
+void make_ring(int fd, Entry& entry, State before) noexcept;
+/// Whether this many writes were made since the last attempt.
+bool is_time_for_ring(const Entry& entry, State state) noexcept;
+
+/// write(2), or pwrite(2) if `at` is not null. Returns how many bytes are written: fewer if the ring has ended, or if
+/// the kernel must check the call.
+std::size_t write_by_ring(int fd, const void* buffer, std::size_t bytes, const off_t* at) noexcept;
+/// lseek(2). Empty: the caller ends the ring.
+std::optional<off_t> seek_in_ring(int fd, off_t offset, int whence) noexcept;
+
+/// Ends the ring of a descriptor: no further write is made by it. Returns the offset; empty if there was no ring.
+std::optional<off_t> end_ring(int fd) noexcept;
+/// The same, for a descriptor whose offset does not matter any more.
+void forget_ring(int fd) noexcept;
+/// Ends rings whose memory overlaps this range.
+void give_up_rings(const void* begin, std::size_t bytes) noexcept;
+/// Ends all rings.
+void give_up_all_rings() noexcept;
+void forget_rings_after_fork() noexcept;
+
+/// To be called before the limit of file sizes may change: from now on each write asks for it.
+void file_size_limit_changes() noexcept;
+
+}  // namespace wherry::preload

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "writes.hpp"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "calls_inside.hpp"
+#include "descriptors.hpp"
+#include "next.hpp"
+#include "report.hpp"
+#include "sharing.hpp"
+#include "vfork.hpp"
+#include "write_rings.hpp"
+
+namespace wherry::preload {
+namespace {
+
+/// Most bytes that the kernel moves in one call.
+constexpr std::size_t kMostWritten = 0x7FFFF000;
+
+ssize_t counted_write(int fd, ssize_t result) {
+  if (reports()) count_transfer(fd, true, Route::kernel, result);
+  return result;
+}
+
+ssize_t kernels_write(int fd, const void* buffer, std::size_t bytes) {
+  return counted_write(fd, WHERRY_NEXT(write, fd, buffer, bytes));
+}
+
+/// Completes a write of which a ring has made the beginning. `rest(done)` writes the rest.
+template <typename Write>
+ssize_t complete(int fd, std::size_t done, std::size_t bytes, Write rest) {
+  if (done != 0 && reports()) count_transfer(fd, true, Route::ring, static_cast<ssize_t>(done));
+  if (done == bytes) return static_cast<ssize_t>(bytes);
+  return_offset(fd);
+  const ssize_t more = rest(done);
+  return done == 0 ? more : static_cast<ssize_t>(done) + std::max<ssize_t>(more, 0);
+}
+
+const std::byte* behind(const void* buffer, std::size_t bytes) { return static_cast<const std::byte*>(buffer) + bytes; }
+
+/// Counts a short write in the cost of the descriptor.
+std::uint64_t cost_of(State state, std::size_t bytes) {
+  return bytes <= kMostByRing && state.spent() + 1 < State::kInside ? 1 : 0;
+}
+
+}  // namespace
+
+ssize_t write_here(int fd, const void* buffer, std::size_t bytes) {
+  Entry* const entry = entry_of(fd);
+  if (entry == nullptr || bytes == 0 || in_vfork_child()) return kernels_write(fd, buffer, bytes);
+  while (true) {
+    const State state = entry->load();
+    switch (state.mode()) {
+      case Mode::ring: {
+        pthread_testcancel();
+        bytes = std::min(bytes, kMostWritten);
+        const std::size_t done = write_by_ring(fd, buffer, bytes, nullptr);
+        return complete(fd, done, bytes,
+                        [&](std::size_t from) { return write_here(fd, behind(buffer, from), bytes - from); });
+      }
+      case Mode::own:
+        if (is_time_for_ring(*entry, state)) {
+          make_ring(fd, *entry, state);
+          continue;
+        }
+        if (!go_inside(*entry, state, cost_of(state, bytes))) continue;
+        return call_inside(*entry, state, [&] { return kernels_write(fd, buffer, bytes); });
+      case Mode::moving:
+        settled(*entry);
+        continue;
+      case Mode::unknown:
+      case Mode::user:
+      case Mode::shared:
+      case Mode::never:
+        return kernels_write(fd, buffer, bytes);
+    }
+  }
+}
+
+ssize_t pwrite_here(int fd, const void* buffer, std::size_t bytes, off_t offset) {
+  Entry* const entry = entry_of(fd);
+  const bool may_be_by_ring = bytes != 0 && bytes <= kMostByRing && offset >= 0;
+  if (entry != nullptr && may_be_by_ring && !in_vfork_child()) {
+    State state = entry->load();
+    if (state.mode() == Mode::own) {
+      if (is_time_for_ring(*entry, state))
+        make_ring(fd, *entry, state);
+      else
+        entry->exchange(state, {state.word + cost_of(state, bytes)});
+      state = entry->load();
+    }
+    if (state.mode() == Mode::ring) {
+      pthread_testcancel();
+      const std::size_t done = write_by_ring(fd, buffer, bytes, &offset);
+      return complete(fd, done, bytes, [&](std::size_t from) {
+        return pwrite_here(fd, behind(buffer, from), bytes - from, offset + static_cast<off_t>(from));
+      });
+    }
+  }
+  return counted_write(fd, WHERRY_NEXT(pwrite, fd, buffer, bytes, offset));
+}
+
+}  // namespace wherry::preload

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Writes of descriptors: by a ring if the mount has one for the file.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+
+namespace wherry::preload {
+
+/// write(2) and pwrite(2), with their results and errno.
+ssize_t write_here(int fd, const void* buffer, std::size_t bytes);
+ssize_t pwrite_here(int fd, const void* buffer, std::size_t bytes, off_t offset);
+
+}  // namespace wherry::preload

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+
+#include "base/unique_fd.hpp"
+#include "layout/write_ring.hpp"
+
+namespace wherry::file::mount {
+
+/// Writes that a program has put into memory which it shares with this mount (layout/write_ring.hpp). Everything in
+/// that memory is checked: the program can change it at any time.
+///
+/// `seal` and `is_sealed` from any thread, the rest from one at a time. Never blocks.
+class WriteRing {
+ public:
+  struct Taken {
+    std::unique_ptr<WriteRing> ring{};
+    int error = 0;  ///< EPERM: the program's descriptor cannot be taken. EINVAL: it is no such memory
+  };
+  /// Takes the memory that a program offers.
+  /// @param thread  of the program; must be waiting for the answer
+  static Taken take(pid_t thread, const layout::WriteRingOffer& offer);
+  /// Continues with memory that an earlier daemon has taken. Null: it cannot be used.
+  static std::unique_ptr<WriteRing> resume(UniqueFd memory);
+  WriteRing(const WriteRing&) = delete;
+  WriteRing& operator=(const WriteRing&) = delete;
+  ~WriteRing();
+
+  [[nodiscard]] int descriptor() const { return memory_.get(); }
+  /// @param ended  called when this object ends
+  void set_ended(std::function<void()> ended) { ended_ = std::move(ended); }
+
+  /// The oldest write, or the rest of it. Valid until `remove`.
+  struct Write {
+    std::uint64_t offset = 0;
+    std::array<std::span<const std::byte>, 2> parts{};
+    [[nodiscard]] std::size_t bytes() const { return parts[0].size() + parts[1].size(); }
+  };
+  /// Empty: there is none.
+  [[nodiscard]] std::optional<Write> first();
+  /// Removes the beginning of the oldest write.
+  void remove(std::size_t bytes);
+  /// Lets the program reuse the memory of what was removed.
+  void publish();
+
+  /// Position of the newest write.
+  [[nodiscard]] std::uint64_t last() const;
+  /// Whether everything up to this position is removed.
+  [[nodiscard]] bool has_taken(std::uint64_t position) const { return taken_ > position || is_over_; }
+
+  /// Ends it: no further write is added.
+  void seal();
+  [[nodiscard]] bool is_sealed() const;
+  /// Whether the memory contained something invalid, once.
+  [[nodiscard]] bool take_broken() { return std::exchange(is_broken_, false); }
+  /// From now on the program asks the mount to take its next write. False: there is one already.
+  bool sleep();
+
+ private:
+  WriteRing(UniqueFd memory, void* mapped);
+  static std::unique_ptr<WriteRing> map(UniqueFd memory);
+  [[nodiscard]] layout::WriteRingHeader& header() const { return *static_cast<layout::WriteRingHeader*>(mapped_); }
+  [[nodiscard]] const std::byte* bytes_at(std::uint64_t position) const;
+  void break_off();
+
+  UniqueFd memory_;
+  void* mapped_;
+  std::function<void()> ended_{};
+  std::uint64_t taken_ = 0;   ///< position of the oldest record
+  std::size_t removed_ = 0;   ///< bytes of its data that were removed
+  std::uint32_t length_ = 0;  ///< of its data, as last checked
+  bool is_broken_ = false;
+  bool is_over_ = false;  ///< after something invalid
+};
+
+}  // namespace wherry::file::mount

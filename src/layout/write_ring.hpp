@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory by which a program under `wherry run --files` gives writes of one open file to `wherry mount` without a system
+// call, and the ioctls for it. Both ends run on one machine. Every field has a fixed size.
+//
+//   +-----------------+--------------------------------------------+
+//   | WriteRingHeader | kWriteRingBytes: records, each before data |
+//   +-----------------+--------------------------------------------+
+//
+// A position counts bytes from the first record on, and never decreases; the byte of a position lies at its remainder
+// by kWriteRingBytes. A record begins at a multiple of its size, so it does not wrap around; its data may. The first
+// record has no data.
+#pragma once
+
+#include <sys/ioctl.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace wherry::layout {
+
+inline constexpr std::uint32_t kWriteRingVersion = 1;
+inline constexpr std::uint32_t kWriteRingMagic = 0x474E5257;  ///< "WRNG" as bytes
+inline constexpr std::uint64_t kWriteRingBytes = std::uint64_t{2} << 20;
+/// In `last`: no record becomes valid any more.
+inline constexpr std::uint64_t kWriteRingSealed = 1;
+
+using RingWord64 = std::atomic<std::uint64_t>;
+using RingWord32 = std::atomic<std::uint32_t>;
+static_assert(RingWord64::is_always_lock_free && sizeof(RingWord64) == 8);
+static_assert(RingWord32::is_always_lock_free && sizeof(RingWord32) == 4);
+
+struct WriteRingHeader {
+  std::uint32_t version;    // W: program, once: kWriteRingVersion
+  std::uint32_t magic;      // W: program, once
+  std::uint8_t random[16];  // W: program, once: the same as in the offer
+  std::uint8_t reserved0[40];
+  RingWord64 last;  // W: both: position of the last valid record; kWriteRingSealed
+  std::uint8_t reserved1[56];
+  RingWord64 taken;   // W: mount: position behind the last record that it has taken
+  RingWord32 sleeps;  // W: both: 1: the mount takes no records until the program asks it to
+  std::uint8_t reserved2[52];
+};
+static_assert(sizeof(WriteRingHeader) == 192 && offsetof(WriteRingHeader, magic) == 4);
+static_assert(offsetof(WriteRingHeader, random) == 8 && offsetof(WriteRingHeader, reserved0) == 24);
+static_assert(offsetof(WriteRingHeader, last) == 64 && offsetof(WriteRingHeader, reserved1) == 72);
+static_assert(offsetof(WriteRingHeader, taken) == 128 && offsetof(WriteRingHeader, sleeps) == 136);
+static_assert(offsetof(WriteRingHeader, reserved2) == 140);
+
+/// W: program, before it is valid.
+struct WriteRingRecord {
+  std::uint64_t offset;  // of the data in the file
+  std::uint64_t next;    // the program's offset in the file behind this record
+  std::uint32_t length;  // of the data
+  std::uint32_t reserved[3];
+};
+static_assert(sizeof(WriteRingRecord) == 32 && std::is_trivially_copyable_v<WriteRingRecord>);
+static_assert(offsetof(WriteRingRecord, offset) == 0 && offsetof(WriteRingRecord, next) == 8);
+static_assert(offsetof(WriteRingRecord, length) == 16 && offsetof(WriteRingRecord, reserved) == 20);
+static_assert(kWriteRingBytes % sizeof(WriteRingRecord) == 0);
+
+/// Bytes of a record and its data.
+constexpr std::uint64_t write_ring_bytes(std::uint32_t length) {
+  constexpr std::uint64_t kUnit = sizeof(WriteRingRecord);
+  return kUnit + (length + kUnit - 1) / kUnit * kUnit;
+}
+
+/// Size of the memory.
+inline constexpr std::size_t kWriteRingMemory = sizeof(WriteRingHeader) + kWriteRingBytes;
+
+/// Names the memory to the mount.
+struct WriteRingOffer {
+  std::uint32_t version;    // W: program: kWriteRingVersion
+  std::int32_t descriptor;  // W: program: of a memfd in this process that cannot shrink
+  std::uint8_t random[16];  // W: program
+};
+static_assert(sizeof(WriteRingOffer) == 24 && offsetof(WriteRingOffer, descriptor) == 4);
+static_assert(offsetof(WriteRingOffer, random) == 8);
+
+/// Attaches a ring to an open file. EAGAIN: not now. Other errors: not this file.
+inline constexpr unsigned long kWriteRingAttach = _IOW(0xE7, 3, WriteRingOffer);
+/// Makes the mount take the records, so that there is room, and look at the ring from time to time.
+inline constexpr unsigned long kWriteRingTake = _IO(0xE7, 4);
+
+}  // namespace wherry::layout

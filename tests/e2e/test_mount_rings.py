@@ -1,0 +1,614 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs by `wherry run --files` that give small writes to the mount's daemon through memory."""
+
+import contextlib
+import os
+import random
+import subprocess
+import sys
+import time
+
+import pytest
+from host_path import Report
+from keeping import NO_LEND, Program, need_leases
+from mounting import mounted
+from program import PROGRAM
+from serving import NO_PASSTHROUGH, Mount, Server, enter_mount_namespace
+from waiting import WATCHDOG, wait_until
+
+STEPS = int(os.environ.get("WHERRY_FILES_OPERATIONS", 1000))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespace():
+    enter_mount_namespace()
+    if not os.path.exists(os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "../lib/wherry/files/libwherry-preload.so")):
+        pytest.skip("a sanitizer's build has no library that programs could load")
+
+
+@pytest.fixture
+def server(tmp_path):
+    need_leases(tmp_path)
+    (tmp_path / "root").mkdir()
+    with Server(tmp_path / "root", NO_PASSTHROUGH, NO_LEND) as server:
+        yield server
+
+
+@pytest.fixture
+def card(server, tmp_path):
+    card = Mount(server, tmp_path / "mount")
+    with card:
+        yield card
+
+
+@pytest.fixture
+def here(card):
+    return card.directory
+
+
+# `begin` writes until the program has a ring, and returns what the file has.
+BEGIN = r"""
+import errno, os, sys
+def has_ring():
+    with open("/proc/self/maps") as maps:
+        return "memfd:wherry.ring" in maps.read()
+def begin(path, size=100):
+    global file
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    content = b""
+    while not has_ring():
+        for _ in range(100):
+            content += bytes([65 + len(content) // size % 26]) * size
+            assert os.write(file, content[-size:]) == size
+    return content
+def say(text="ready"):
+    print(text, flush=True)
+    return sys.stdin.readline()
+"""
+
+
+def start(server, folder, code, *words, **options):
+    command = [PROGRAM, "run", "--files", folder, "--", sys.executable, "-c", BEGIN + code, *words]
+    return subprocess.Popen(list(map(str, command)), env={**server.env, "WHERRY_FILES_REPORT": "1"}, cwd=folder, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+
+
+def end(program):
+    """Returns what the program printed, and its report."""
+    output, errors = program.communicate(timeout=WATCHDOG)
+    assert program.returncode == 0, errors
+    return output, Report(errors)
+
+
+def run(server, folder, code, *words, meanwhile=None):
+    """`meanwhile` is called after the program's first line."""
+    program = start(server, folder, code, *words)
+    first = ""
+    if meanwhile:
+        first = program.stdout.readline()
+        meanwhile()
+        program.stdin.write("go\n")
+        program.stdin.flush()
+    output, report = end(program)
+    return first + output, report
+
+
+def fill_up(folder):
+    with open(folder / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(4096))
+
+
+def by_ring(report):
+    return report.calls("writes by a ring")
+
+
+# Each call beside the same one on a file of the host: results, errors, offsets, sizes, contents.
+GAME = r"""
+import fcntl, random, resource, signal, subprocess
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+folder, other, seed, steps = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+random = random.Random(seed)
+resource.setrlimit(resource.RLIMIT_FSIZE, (6_000_000, resource.RLIM_INFINITY))
+memory = random.randbytes(4_000_000)
+
+def outcome(call, file):
+    try:
+        return call(file)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+
+def both(call):
+    results = [outcome(call, file) for file in files]
+    assert results[0] == results[1], (seed, step, call, results)
+    return results[0]
+
+def contents():
+    results = []
+    for place in (folder, other):
+        with open(place + "/game", "rb") as game:
+            results.append(game.read())
+    differ = [i for i in range(min(map(len, results))) if results[0][i] != results[1][i]][:1]
+    assert results[0] == results[1], (seed, step, list(map(len, results)), differ)
+
+def fork(file):
+    child = os.fork()
+    if child == 0:
+        result = outcome(lambda file: os.write(file, data), file)
+        os._exit(result % 100 if isinstance(result, int) else 200)
+    return os.waitpid(child, 0)[1]
+
+def doubled(file):
+    second = os.dup(file)
+    try:
+        return os.write(second, data), os.write(file, data)
+    finally:
+        os.close(second)
+
+def execed(file):
+    return subprocess.run(["/bin/echo", "hello"], stdout=file).returncode
+
+files = None
+step = "start"
+for step in range(steps):
+    if files is None or random.random() < (0.04 if seed % 2 else 0.005):
+        for file in files or []:
+            os.close(file)
+        flags = os.O_WRONLY | os.O_CREAT | random.choice([0, 0, os.O_TRUNC])
+        if random.random() < 0.1:
+            flags |= random.choice([os.O_APPEND, os.O_SYNC])
+        if random.random() < 0.1:
+            flags = flags & ~os.O_WRONLY | os.O_RDWR
+        files = [os.open(place + "/game", flags, 0o644) for place in (folder, other)]
+        paths = [place + "/game" for place in (folder, other)]
+    size = random.choice([1, 100, 511, 512, 513, 4096, 4096, 5000, 65_536, 65_537, 200_000 if step % 4 == 0 else 10])
+    begin = random.randrange(1_000_000)
+    data = memory[begin:begin + size]
+    offset = random.choice([0, 4096, random.randrange(2_000_000), random.randrange(7_000_000) if step % 20 == 0 else 100])
+    choice = random.randrange(94 if seed % 2 else 82)  # with and without calls that end a ring
+    if choice < 50:
+        for _ in range(random.choice([1, 10, 10, 40])):
+            both(lambda file: os.write(file, data[:5000]))
+    elif choice < 55:
+        both(lambda file: os.write(file, data))
+    elif choice < 65:
+        both(lambda file: os.pwrite(file, data, offset))
+    elif choice < 70:
+        whence = random.choice([os.SEEK_SET, os.SEEK_CUR])
+        both(lambda file: os.lseek(file, offset, whence))
+    elif choice < 72:
+        beyond = random.choice([-100, 0, 10])
+        both(lambda file: os.lseek(file, beyond, os.SEEK_END))
+    elif choice == 72:
+        both(lambda file: os.lseek(file, -10_000_000, os.SEEK_CUR))
+    elif choice < 76:
+        both(lambda file: os.fstat(file).st_size)
+    elif choice < 80:
+        assert os.stat(paths[0]).st_size == os.stat(paths[1]).st_size, (seed, step)
+    elif choice < 82:
+        both(lambda file: os.fsync(file))
+    elif choice == 82:
+        contents()
+    elif choice < 85:
+        both(lambda file: os.ftruncate(file, offset))
+    elif choice == 85:
+        both(fork)
+    elif choice == 86:
+        both(doubled)
+    elif choice == 87:
+        both(execed)
+    elif choice == 88:
+        both(lambda file: os.writev(file, [data[:100], data[:1000]]))
+    elif choice == 89:
+        both(lambda file: os.truncate(f"/proc/self/fd/{file}", offset))
+    elif choice == 90:
+        both(lambda file: os.posix_fallocate(file, offset, 1000))
+    elif choice == 91:
+        limit = random.choice([1_000_000, 6_000_000])
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    elif choice == 92:
+        both(lambda file: fcntl.fcntl(file, fcntl.F_SETFL, os.O_NONBLOCK))
+    elif choice == 93:
+        both(lambda file: os.close(os.open(f"/proc/self/fd/{file}", os.O_RDONLY)))
+    both(lambda file: os.lseek(file, 0, os.SEEK_CUR))
+for file in files:
+    os.close(file)
+contents()
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_game_of_calls_has_the_same_results_as_on_the_host(server, here, tmp_path, seed):
+    (tmp_path / "other").mkdir()
+    program = start(server, here, GAME, here, tmp_path / "other", seed, STEPS)
+    _, errors = program.communicate(timeout=10 * WATCHDOG)
+    assert program.returncode == 0, errors
+    assert sum(by_ring(Report(line)) for line in errors.splitlines() if line.startswith("wherry files: ")) > 100, errors
+
+
+def test_whoever_looks_sees_what_was_written(server, here, tmp_path):
+    program = start(server, here, r"""
+content = begin(sys.argv[1])
+while say(len(content)).strip() == "more":
+    for _ in range(100):
+        content += b"x" * 77
+        assert os.write(file, content[-77:]) == 77
+""", here / "file")
+    there = tmp_path / "root/file"
+    with Mount(server, tmp_path / "other") as other:
+        looks = [lambda: os.stat(here / "file").st_size, lambda: len((here / "file").read_bytes()), lambda: len(there.read_bytes()),
+                 lambda: os.stat(other / "file").st_size if len((other / "file").read_bytes()) else 0,
+                 lambda: next(entry.stat().st_size for entry in os.scandir(here) if entry.name == "file")]
+        for look in looks * 4:
+            size = int(program.stdout.readline())
+            assert look() == size
+            program.stdin.write("more\n")
+            program.stdin.flush()
+        program.stdout.readline()
+        _, report = end(program)
+        assert by_ring(report) > 100, report.said
+        assert len(there.read_bytes()) == len((other / "file").read_bytes())
+
+
+KILLED = r"""
+import mmap, struct
+content = begin(sys.argv[1])
+with open(sys.argv[2], "r+b") as count:
+    shared = mmap.mmap(count.fileno(), 8)
+say(len(content))
+number = 0
+while True:
+    assert os.write(file, struct.pack("<Q", number) * 8) == 64
+    number += 1
+    shared[:] = struct.pack("<Q", number)
+"""
+
+
+def check_numbers(content, begin, written):
+    content = content[begin:]
+    assert len(content) % 64 == 0 and len(content) // 64 in (written, written + 1)
+    for number in range(len(content) // 64):
+        assert content[number * 64:number * 64 + 64] == number.to_bytes(8, "little") * 8
+
+
+@pytest.mark.parametrize("least", [0, 1, 1000, 30_000])
+def test_a_killed_program_loses_no_write_that_has_returned(server, here, tmp_path, least):
+    count = tmp_path / "count"
+    count.write_bytes(bytes(8))
+    program = start(server, here, KILLED, here / "file", count)
+    begin = int(program.stdout.readline())
+    program.stdin.write("go\n")
+    program.stdin.flush()
+    wait_until(lambda: int.from_bytes(count.read_bytes(), "little") >= least, "writes")
+    program.kill()
+    program.communicate()
+    written = int.from_bytes(count.read_bytes(), "little")
+    check_numbers((here / "file").read_bytes(), begin, written)
+    check_numbers((tmp_path / "root/file").read_bytes(), begin, written)
+
+
+def test_a_killed_daemon_loses_no_write_that_has_returned(server, card, tmp_path):
+    program = start(server, card.directory, r"""
+import struct
+content = len(begin(sys.argv[1]))
+say(content)
+number, rings = 0, 0
+while number < 400_000:
+    assert os.write(file, struct.pack("<Q", number) * 8) == 64
+    number += 1
+    if number % 1000 == 0:
+        print(number, flush=True)
+os.fsync(file)
+os.close(file)
+""", card.directory / "file")
+    begin = int(program.stdout.readline())
+    program.stdin.write("go\n")
+    program.stdin.flush()
+    for _ in range(6):
+        for _ in range(20):
+            program.stdout.readline()
+        card.kill_daemon()
+    _, report = end(program)
+    assert by_ring(report) > 10_000, report.said
+    check_numbers((tmp_path / "root/file").read_bytes(), begin, 400_000)
+
+
+@pytest.mark.parametrize("how", ["mount", "server"])
+def test_the_end_of_the_mount_or_the_server_in_the_middle(server, tmp_path, how):
+    card = Mount(server, tmp_path / "mount")
+    assert "is mounted on" in card.said
+    program = start(server, card.directory, r"""
+content = begin(sys.argv[1])
+content += b"last" * 100
+assert os.write(file, content[-400:]) == 400
+say(len(content))
+try:
+    while True:
+        os.write(file, b"more" * 100)
+        os.fsync(file)
+        content += b"more" * 100
+        if sys.argv[2] == "server":
+            break
+except OSError as error:
+    pass
+sys.stdout.buffer.write(content)
+""", card.directory / "file", how)
+    program.stdout.readline()
+    if how == "mount":
+        card.end()
+    else:
+        server.kill()
+        server.start()
+    output, _ = end(program)
+    content = (tmp_path / "root/file").read_bytes()
+    assert content[:len(output)] == output.encode() and len(content) - len(output) in (0, 400)
+    if how == "server":
+        card.end()
+
+
+def test_errors_are_those_of_the_kernel(server, here, tmp_path):
+    output, report = run(server, here, r"""
+import ctypes, fcntl, mmap, resource, signal
+libc = ctypes.CDLL(None, use_errno=True)
+content = begin(sys.argv[1])
+def result(call):
+    try:
+        return call()
+    except OSError as error:
+        return errno.errorcode[error.errno]
+def write(address, size):
+    got = libc.write(file, ctypes.c_void_p(address), ctypes.c_size_t(size))
+    return got if got >= 0 else errno.errorcode[ctypes.get_errno()]
+def next_ring():
+    global content
+    while not has_ring():
+        content += b"y" * 10
+        os.write(file, content[-10:])
+memory = mmap.mmap(-1, 8192)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+libc.mprotect(ctypes.c_void_p(address + 4096), 4096, 0)
+print(write(8, 100), result(lambda: os.lseek(file, 0, 1)) - len(content))
+next_ring()
+print(write(address + 4000, 1000), "of a buffer that ends")
+os.lseek(file, len(content), 0), os.ftruncate(file, len(content))
+next_ring()
+print(result(lambda: os.read(file, 10)), result(lambda: os.lseek(file, -1, 0)), result(lambda: os.pwrite(file, b"x", -1)))
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (len(content) + 50, resource.RLIM_INFINITY))
+print(result(lambda: os.write(file, b"z" * 100)), result(lambda: os.write(file, b"z")))
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+content += b"z" * 50
+next_ring()
+print(result(lambda: mmap.mmap(file, 100)))
+os.close(file)
+print(result(lambda: os.write(file, b"z")))
+with open(sys.argv[1], "rb") as there:
+    assert there.read() == content
+""", here / "file")
+    assert output.splitlines() == ["EFAULT 0", "96 of a buffer that ends", "EBADF EINVAL EINVAL", "50 EFBIG", "EACCES", "EBADF"]
+    assert by_ring(report) > 50
+
+
+@pytest.mark.parametrize("told_by", ["write", "fsync", "close"])
+def test_a_full_disk_is_told_of(tmp_path, told_by):
+    with mounted("-t", "tmpfs", "-o", "size=64M", "small", tmp_path / "root") as root:
+        with Server(root, NO_PASSTHROUGH, NO_LEND) as server, Mount(server, tmp_path / "mount") as here:
+            output, _ = run(server, here, r"""
+begin(sys.argv[1])
+say()
+try:
+    for _ in range(2000):
+        assert os.write(file, b"x" * 1000) == 1000
+        if sys.argv[2] == "write":
+            os.stat(sys.argv[1])
+    if sys.argv[2] == "fsync":
+        os.fsync(file)
+    if sys.argv[2] == "close":
+        os.close(file)
+    print("no error")
+except OSError as error:
+    print(errno.errorcode[error.errno])
+""", here / "file", told_by, meanwhile=lambda: fill_up(root))
+    assert output.splitlines() == ["ready", "ENOSPC"]
+
+
+class Cards:
+    """Programs by `wherry run --files` on two cards, and one of the host; and what each file contains."""
+
+    NAMES = "abc"
+
+    def __init__(self, server, directories, root, chance):
+        self.chance = chance
+        runs = [Program(PROGRAM, "run", "--files", directory, "--", env={**server.env, "WHERRY_FILES_REPORT": "1"}) for directory in directories]
+        self.programs = list(zip([*runs, Program()], [*directories, root], strict=True))
+        self.contents = {name: bytearray() for name in self.NAMES}
+        self.open = []  # the program, its descriptor, the file's name, and its offset
+
+    def opens(self):
+        program, directory = self.chance.choice(self.programs)
+        name = self.chance.choice(self.NAMES)
+        file = program.open(directory / name, os.O_WRONLY | os.O_CREAT, 0o644)
+        assert file >= 0
+        self.open.append([program, file, name, 0])
+
+    def closes(self):
+        program, file, *_ = self.open.pop(self.chance.randrange(len(self.open)))
+        assert program.close(file) is None
+
+    def writes(self):
+        opened = self.chance.choice(self.open)
+        program, file, name, offset = opened
+        content = self.contents[name]
+        for _ in range(self.chance.choice([1, 5, 30, 60])):
+            data = self.chance.randbytes(self.chance.choice([1, 50, 512, 4096]))
+            at = self.chance.choice([offset, offset, offset, self.chance.randrange(20_000)])
+            if at == offset:
+                assert program.write(file, data) == len(data)
+                offset += len(data)
+            else:
+                assert program.pwrite(file, data, at) == len(data)
+            content.extend(bytes(max(0, at - len(content))))
+            content[at:at + len(data)] = data
+        opened[3] = offset
+
+    def moves(self):
+        opened = self.chance.choice(self.open)
+        opened[3] = opened[0].lseek(opened[1], self.chance.randrange(20_000), os.SEEK_SET)
+
+    def reads(self):
+        _, directory = self.chance.choice(self.programs)
+        for name in self.NAMES:
+            if (directory / name).exists():
+                assert (directory / name).read_bytes() == self.contents[name]  # first: a look at another card's file may be old
+                assert os.stat(directory / name).st_size == len(self.contents[name])
+
+    def play(self, steps):
+        for _ in range(steps):
+            moves = [self.writes] * 8 + [self.moves, self.closes] if self.open else []
+            self.chance.choice([*moves, self.opens, self.reads] if len(self.open) < 6 else moves)()
+        while self.open:
+            self.closes()
+        self.reads()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_programs_of_two_cards_and_the_host_see_each_others_writes(server, here, tmp_path, seed):
+    with Mount(server, tmp_path / "other") as other:
+        cards = Cards(server, [here, other], tmp_path / "root", random.Random(seed))
+        with contextlib.ExitStack() as stack:
+            for program, _ in cards.programs:
+                stack.enter_context(program)
+            cards.play(STEPS // 3)
+
+
+# Writes of numbered records, while handlers and threads write others to the same descriptor.
+INTERRUPTED = r"""
+#include <fcntl.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#define CHECK(condition) \
+  do { if (!(condition)) { fprintf(stderr, "line %d: %s\n", __LINE__, #condition); _exit(1); } } while (0)
+enum { kWriters = 4, kMost = 300000, kLoops = 3000, kAlarms = 20, kBefore = 200, kRounds = 12 };
+struct Record { unsigned writer, number; };
+static int file, jumps, alarms;
+static sigjmp_buf place;
+static volatile sig_atomic_t armed;
+static unsigned char written[kWriters][kMost];  /* 1: has returned, 2: was left by a jump */
+static unsigned begun[kWriters];
+
+static void write_record(unsigned writer) {
+  struct Record record = {writer, begun[writer]++};
+  CHECK(record.number < kMost);
+  written[writer][record.number] = 2;
+  CHECK(write(file, &record, sizeof record) == sizeof record);
+  written[writer][record.number] = 1;
+}
+static void on_alarm(int number) {
+  (void)number;
+  alarms++;
+  write_record(1);
+  if (jumps && armed && alarms % 4 == 0) siglongjmp(place, 1);
+}
+static void* write_many(void* writer) {
+  for (int i = 0; i < kLoops; i++) write_record((unsigned)(long)writer);
+  return NULL;
+}
+
+static void play(char** words) {
+  memset(written, 0, sizeof written);
+  memset(begun, 0, sizeof begun);
+  alarms = 0;
+  CHECK((file = open(words[1], O_WRONLY | O_CREAT | O_TRUNC, 0644)) >= 0);
+  for (int i = 0; i < kBefore; i++) write_record(0);
+  if (strcmp(words[2], "threads") == 0) {
+    pthread_t threads[kWriters];
+    for (long i = 0; i < kWriters; i++) CHECK(pthread_create(&threads[i], NULL, write_many, (void*)i) == 0);
+    for (int i = 0; i < kWriters; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+  } else {
+    struct sigaction action = {.sa_handler = on_alarm};
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+    struct itimerval often = {{0, 150}, {0, 150}}, never = {{0, 0}, {0, 0}};
+    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
+    sigsetjmp(place, 1);
+    armed = 1;
+    while (alarms < kAlarms && begun[0] < kMost) write_record(0);
+    armed = 0;
+    CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
+  }
+  struct stat status;
+  off_t size = lseek(file, 0, SEEK_CUR);
+  CHECK(fstat(file, &status) == 0 && status.st_size == size && size % sizeof(struct Record) == 0);
+  CHECK(close(file) == 0 && (file = open(words[1], O_RDONLY)) >= 0);
+  struct Record* records = malloc(size);
+  CHECK(read(file, records, size) == size);
+  for (off_t i = 0; i < size / (off_t)sizeof *records; i++) {
+    CHECK(records[i].writer < kWriters && records[i].number < begun[records[i].writer]);
+    CHECK(written[records[i].writer][records[i].number] != 0);
+    written[records[i].writer][records[i].number] = 0;
+  }
+  for (int writer = 0; writer < kWriters; writer++) {
+    for (unsigned i = 0; i < begun[writer]; i++) CHECK(written[writer][i] != 1);
+  }
+  free(records);
+  CHECK(close(file) == 0);
+}
+
+int main(int count, char** words) {
+  CHECK(count == 3);
+  jumps = strcmp(words[2], "jumps") == 0;
+  for (int i = 0; i < kRounds; i++) play(words);
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("by", ["handlers", "jumps", "threads"])
+def test_writes_that_meet_in_one_descriptor_are_whole_and_in_the_file_once(server, here, tmp_path, by):
+    source, program = tmp_path / "program.c", tmp_path / "program"
+    source.write_text(INTERRUPTED)
+    subprocess.run(["cc", "-D_GNU_SOURCE", "-O1", "-Wall", "-Werror", source, "-o", program, "-pthread"], check=True)
+    result = subprocess.run([PROGRAM, "run", "--files", here, "--", program, here / "file", by], capture_output=True, text=True,
+                            env={**server.env, "WHERRY_FILES_REPORT": "1"}, timeout=WATCHDOG, check=False)
+    assert result.returncode == 0, result.stderr
+    assert by_ring(Report(result.stderr)) > 100, result.stderr
+
+
+def _switches(process):
+    """How often the threads of a process have gone to sleep."""
+    count = 0
+    for thread in os.listdir(f"/proc/{process}/task"):
+        with open(f"/proc/{process}/task/{thread}/status") as status:
+            count += next(int(line.split()[1]) for line in status if line.startswith("voluntary_ctxt_switches"))
+    return count
+
+
+def test_a_write_reaches_the_host_without_a_call_and_a_ring_that_is_not_used_costs_nothing(server, card, tmp_path):
+    program = start(server, card.directory, r"""
+content = begin(sys.argv[1])
+say(len(content))
+assert os.write(file, b"later") == 5
+say()
+""", card.directory / "file")
+    size = int(program.stdout.readline())
+    there = tmp_path / "root/file"
+    wait_until(lambda: there.stat().st_size == size, "the data")
+
+    def rests():
+        before = _switches(card.daemon())
+        time.sleep(0.2)
+        return _switches(card.daemon()) == before
+
+    wait_until(rests, "a daemon that sleeps")
+    program.stdin.write("go\n")
+    program.stdin.flush()
+    program.stdout.readline()
+    wait_until(lambda: there.stat().st_size == size + 5, "the last write")
+    end(program)
