@@ -197,6 +197,10 @@ class Mailbox {
   /// Finds the next piece, of all senders in turn. It is valid until it is consumed. moved: the size of the piece.
   /// would_block: there is none.
   [[nodiscard]] Result try_peek(Piece& piece) noexcept;
+  /// Whether try_peek() may find something, after it has found nothing. It takes no system call, and much less time
+  /// than try_peek(). false can be wrong: a peer that was silent for long, and changes other than messages, are found
+  /// by try_peek() only. So poll with it a few times at most.
+  [[nodiscard]] bool has_news() noexcept;
   /// Consumes the first `bytes` of the last piece that was peeked; 0 for an empty message.
   void consume(const Piece& piece, std::size_t bytes) noexcept;
   /// Receives a whole message into `buffer`. would_block: no message is complete yet. `buffer` then holds the part that

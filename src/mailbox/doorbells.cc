@@ -37,6 +37,7 @@ void Doorbells::unwatch(int descriptor) noexcept { ::epoll_ctl(epoll_.get(), EPO
 void Doorbells::join(Pair& pair) {
   const int data = pair.connection->descriptor(Bell::data);
   const int space = pair.connection->descriptor(Bell::space);
+  ++version_;
   active_.push_back(&pair);
   pair.place = std::prev(active_.end());
   pair.active = true;
@@ -54,6 +55,7 @@ void Doorbells::join(Pair& pair) {
 
 void Doorbells::leave(Pair& pair, bool unwatches) noexcept {
   if (unwatches) stop_watching(pair);
+  ++version_;
   (pair.active ? active_ : idle_).erase(pair.place);
   pair.active = false;
   if (rung_ == &pair) rung_ = nullptr;
@@ -65,11 +67,15 @@ void Doorbells::stop_watching(Pair& pair) noexcept {
 
 void Doorbells::activate(Pair& pair) noexcept {
   pair.idle_looks = 0;
-  if (!std::exchange(pair.active, true)) active_.splice(active_.end(), idle_, pair.place);
+  if (std::exchange(pair.active, true)) return;
+  ++version_;
+  active_.splice(active_.end(), idle_, pair.place);
 }
 
 void Doorbells::set_idle(Pair& pair) noexcept {
-  if (std::exchange(pair.active, false)) idle_.splice(idle_.end(), active_, pair.place);
+  if (!std::exchange(pair.active, false)) return;
+  ++version_;
+  idle_.splice(idle_.end(), active_, pair.place);
 }
 
 std::span<Source*> Doorbells::take(std::span<Source*> into, bool& refused) noexcept {

@@ -9,6 +9,7 @@
 // May include: base, fabric.
 #pragma once
 
+#include <cstdint>
 #include <list>
 #include <span>
 #include <utility>
@@ -40,6 +41,8 @@ class Doorbells {
   void set_idle(Pair& pair) noexcept;
   [[nodiscard]] std::list<Pair*>& active() noexcept { return active_; }
   [[nodiscard]] std::list<Pair*>& idle() noexcept { return idle_; }
+  /// Changes whenever a pair becomes active, or is no longer.
+  [[nodiscard]] std::uint64_t version() const noexcept { return version_; }
   /// Moves the pair to the end of the active list, so that the next one has its turn.
   void end_turn(Pair& pair) noexcept { active_.splice(active_.end(), active_, pair.place); }
 
@@ -83,6 +86,7 @@ class Doorbells {
   Source interruption_{Source::Kind::interruption};
   std::list<Pair*> active_;
   std::list<Pair*> idle_;
+  std::uint64_t version_ = 0;
   Pair* rung_ = nullptr;
   bool exposed_ = false;    ///< the program has asked for the descriptor
   bool signalled_ = false;  ///< the own bell rings to make the descriptor readable

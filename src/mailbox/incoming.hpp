@@ -45,6 +45,9 @@ class Incoming {
            reader_.known_tail() == own_.tail.load(std::memory_order_relaxed) && finished() == 0 && !waits_for_ack_ &&
            !agreed_ && !broken();
   }
+  /// The peer's `tail` word, and its value as of the last look.
+  [[nodiscard]] const layout::Word& tail() const noexcept { return own_.tail; }
+  [[nodiscard]] std::uint64_t known_tail() const noexcept { return reader_.known_tail(); }
   /// Whether find() would return true.
   [[nodiscard]] bool waiting() noexcept {
     std::size_t fill = 0;

@@ -44,7 +44,7 @@ Mailbox::Impl::Impl(const MailboxOptions& options)
       engine(pairs, write_interest, bells, sections, connector),
       waiter(pairs, early, write_interest, bells, engine),
       sender(pairs, write_interest, connector, engine, waiter),
-      receiver(pairs, early, bells, sections, engine, waiter) {}
+      receiver(pairs, early, write_interest, bells, sections, engine, waiter) {}
 
 Mailbox::Mailbox(const MailboxOptions& options) : impl_(std::make_unique<Impl>(options)) {}
 Mailbox::Mailbox(Mailbox&&) noexcept = default;

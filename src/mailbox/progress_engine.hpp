@@ -31,6 +31,8 @@ class ProgressEngine {
     looks_ += looks;
     if (looks_ >= kLooksPerClock) poll_kernel_if_due();
   }
+  /// Lets the next poll_kernel_after() read the clock: the caller has given the processor away meanwhile.
+  void poll_kernel_next() noexcept { looks_ = kLooksPerClock; }
   /// Takes the events of all bells, the port and the attempts, without sleeping.
   void poll_kernel() noexcept;
   /// Sleeps until an event or the deadline, and takes the events.

@@ -2,6 +2,7 @@
 #include "mailbox/receiver.hpp"
 
 #include <cerrno>
+#include <utility>
 
 #include "arch/pause.hpp"
 #include "arch/shared_copy.hpp"
@@ -14,18 +15,34 @@ namespace {
 constexpr unsigned kPiecesPerTurn = 8;
 /// About as many looks as a round trip between two cores takes.
 constexpr unsigned kLooksWithoutPause = 16;
+/// Looks at the tails alone between two whole looks. They delay what no tail announces, such as a grant, or the end of
+/// a peer.
+constexpr unsigned kLooksAtTails = 15;
 
 }  // namespace
 
 Result Receiver::try_peek(Mailbox::Piece& piece) noexcept {
   engine_.poll_kernel_after(1);
+  if (tails_looks_ < kLooksAtTails && is_unchanged()) {
+    ++tails_looks_;
+    return find_nothing();
+  }
   if (early_.has_unread()) [[unlikely]]
     return find_early(piece);
+  return find_in_active(piece);
+}
+
+Result Receiver::find_in_active(Mailbox::Piece& piece) noexcept {
+  tails_.restart();
+  const unsigned looks = 1 + std::exchange(tails_looks_, 0);
+  const std::uint64_t version = bells_.version();
   auto& active = bells_.active();
-  for (std::size_t left = active.size(); left > 0 && !active.empty(); --left) {
+  const std::size_t all = active.size();
+  for (std::size_t left = all; left > 0 && !active.empty(); --left) {
     Pair& pair = *active.front();
     if (!pair.in->has_known() && is_silent(pair)) {
-      ++pair.idle_looks;
+      pair.idle_looks += looks;
+      tails_.add(pair);
     } else {
       // Bytes are delivered before other events: a death, or a grant that was not seen before.
       if (!pair.claims_again && !pair.out->grant_waits() && find_in(pair, piece)) {
@@ -41,6 +58,11 @@ Result Receiver::try_peek(Mailbox::Piece& piece) noexcept {
     if (active.size() > 1) bells_.end_turn(pair);
     engine_.arm_if_quiet(pair);
   }
+  tails_.complete(all, version);
+  return find_nothing();
+}
+
+Result Receiver::find_nothing() noexcept {
   // A polling program calls again at once, and the peer may run on the other thread of the same core: pause for it.
   // During the first few looks a reply is in flight, and a pause takes as long as a line from another core.
   if (++idle_looks_ > kLooksWithoutPause) arch::pause();
@@ -150,6 +172,7 @@ bool Receiver::wait_for_rest(Pair& pair, const fabric::Deadline& deadline) noexc
 namespace wherry {
 
 Result Mailbox::try_peek(Piece& piece) noexcept { return impl_->receiver.try_peek(piece); }
+bool Mailbox::has_news() noexcept { return impl_->receiver.has_news(); }
 void Mailbox::consume(const Piece& piece, std::size_t bytes) noexcept { impl_->receiver.consume(piece, bytes); }
 Result Mailbox::try_receive(std::span<std::byte> buffer, Peer& from) noexcept {
   return impl_->receiver.try_receive(buffer, from);

@@ -36,6 +36,7 @@ class WriteInterest {
   void on_loss(Pair& pair) noexcept;
   void forget(Mailbox::Peer peer) noexcept;
 
+  [[nodiscard]] bool has_waiting() const noexcept { return !waiting_.empty(); }
   [[nodiscard]] bool has_writable() const noexcept { return !writable_.empty(); }
   /// As Mailbox::writable.
   std::size_t take_writable(std::span<Mailbox::Peer> into) noexcept;

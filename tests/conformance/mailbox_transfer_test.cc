@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages of any length through sections of any size.
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <set>
@@ -113,6 +114,45 @@ TEST_P(MailboxTransfer, MessagesInOneCallToAndFroInAnyNumbersAtATimeStayWholeAnd
 // Where all in it was read, a section is begun again.
 TEST_P(MailboxTransfer, LongerMessagesToAndFroInAnyNumbersAtATimeStayWholeAndInOrder) {
   to_and_fro(32768, 3000, send_in_pieces);
+}
+
+TEST_P(MailboxTransfer, APeerThatWasHeardLeavesNoOtherUnheard) {
+  if (!GetParam().maps || !GetParam().faults.empty()) GTEST_SKIP() << "what is sent may come later than the look";
+  Mailbox to = listening();
+  std::array<Mailbox, 3> from;
+  std::array<Mailbox::Peer, 3> peers{};
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    peers[i] = join(from[i], to);
+    pass(from[i], peers[i], to, pattern_, 8);
+  }
+  for (std::size_t round = 0; round < 60; ++round) {
+    Mailbox::Piece piece;
+    ASSERT_FALSE(to.try_peek(piece).ok());
+    for (const std::size_t sender : {round % 3, (round + 1 + round / 3 % 2) % 3}) {
+      ASSERT_TRUE(from[sender].try_send(peers[sender], pattern_.bytes(8, 0)).ok());
+    }
+    for (int i = 0; i < 2; ++i) {
+      ASSERT_TRUE(to.try_peek(piece).ok()) << round;
+      to.consume(piece, piece.bytes.size());
+    }
+  }
+}
+
+TEST_P(MailboxTransfer, ThereIsNewsOnceAPeerHasSentAndNoneBefore) {
+  if (!GetParam().maps || !GetParam().faults.empty()) GTEST_SKIP() << "what is sent may come later than the look";
+  Mailbox to = listening();
+  Mailbox from;
+  const Mailbox::Peer peer = join(from, to);
+  pass(from, peer, to, pattern_, 8);
+  for (int round = 0; round < 5; ++round) {
+    Mailbox::Piece piece;
+    drive({&from}, [&] { return !to.try_peek(piece).ok() && !to.has_news(); });
+    ASSERT_TRUE(from.try_send(peer, pattern_.bytes(8, 0)).ok());
+    EXPECT_TRUE(to.has_news());
+    EXPECT_TRUE(to.try_peek(piece).ok());
+    EXPECT_TRUE(to.has_news()) << "it is not consumed";
+    to.consume(piece, piece.bytes.size());
+  }
 }
 
 // The kernel is asked for peers that are not looked at only after more looks than these.

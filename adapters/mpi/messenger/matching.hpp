@@ -49,16 +49,22 @@ struct Unexpected : Hook, Pooled {
   bool wants_reply;
   bool announced;  ///< its payload is still with the sender
   std::uint64_t peer_request;
-  std::array<RemotePiece, kMostRemotePieces> remote;
+  union {
+    std::array<RemotePiece, kMostRemotePieces> remote;  ///< of an announced message
+    std::array<std::byte, kMostRemotePieces * sizeof(RemotePiece)>
+        in_place;  ///< the payload of another, if it is short
+  };
   std::uint16_t remote_pieces;
-  std::unique_ptr<std::byte[]> payload;
-  Inflow* inflow;       ///< set while the payload arrives
-  Offer* own;           ///< set for a message of this endpoint to itself whose payload is not copied
-  void* claimed;        ///< the context of the peek that claimed it
-  int error;            ///< errno value if the message will never be complete, else 0
-  std::uint32_t round;  ///< the round of Messenger::progress() in which it arrived
+  std::unique_ptr<std::byte[]> payload;  ///< one that is too long for `in_place`
+  Inflow* inflow;                        ///< set while the payload arrives
+  Offer* own;                            ///< set for a message of this endpoint to itself whose payload is not copied
+  void* claimed;                         ///< the context of the peek that claimed it
+  int error;                             ///< errno value if the message will never be complete, else 0
+  std::uint32_t round;                   ///< the round of Messenger::progress() in which it arrived
 
   void reset();
+  /// Where the payload is kept. Only of a message that is not announced.
+  [[nodiscard]] std::byte* bytes() { return payload != nullptr ? payload.get() : in_place.data(); }
 };
 
 class Matching {

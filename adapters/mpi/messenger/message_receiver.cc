@@ -136,7 +136,7 @@ void MessageReceiver::accept(Delivery&& delivery, Unexpected& message) {
     unexpected_.drop(message);
     return transfer(delivery, source, parked);
   }
-  delivery.into.scatter(0, {message.payload.get(), UnexpectedMessages::arrived_bytes(message)});
+  delivery.into.scatter(0, {message.bytes(), UnexpectedMessages::arrived_bytes(message)});
   Inflow* inflow = message.inflow;
   const std::uint64_t parked = inflow == nullptr ? 0 : park(delivery);  // nothing after this can fail
   unexpected_.drop(message);

@@ -94,6 +94,8 @@ class Messenger {
   /// last call, a peek found nothing or a send got -FI_EAGAIN. If false, the program may wait for a word in memory that
   /// nothing announces, as Open MPI does for the locks of its windows.
   [[nodiscard]] bool awaits_message();
+  /// Whether progress() may find a message, after it has moved nothing: as Mailbox::has_news.
+  [[nodiscard]] bool has_news() noexcept { return mailbox_.has_news(); }
   /// Sleeps until progress() has something to do. Returns false on timeout. `looks`: polls for a while before it
   /// sleeps.
   bool wait(Timeout timeout, bool looks = true) noexcept;

@@ -22,9 +22,11 @@ Unexpected& UnexpectedMessages::keep(Inflow& inflow, const Envelope& envelope) {
     if (!inflow.read_pieces(message.remote)) inflow.error = FI_EIO;
     return message;
   }
-  if (envelope.bytes > 0) message.payload = std::make_unique_for_overwrite<std::byte[]>(envelope.bytes);
+  if (envelope.bytes > message.in_place.size()) {
+    message.payload = std::make_unique_for_overwrite<std::byte[]>(envelope.bytes);
+  }
   message.inflow = &inflow;
-  inflow.direct(*this, Pool<Unexpected>::number_of(message), Buffers(message.payload.get(), envelope.bytes));
+  inflow.direct(*this, Pool<Unexpected>::number_of(message), Buffers(message.bytes(), envelope.bytes));
   limits_.keep(*inflow.link, kept_bytes(message));
   return message;
 }

@@ -186,7 +186,7 @@ bool Waiting::rest_alone() noexcept {
     lock_.pass_on();
     return false;
   }
-  rest_once();
+  rest_once(awaits_message());
   idle_calls_ -= 1;  // the next idle call sleeps again
   last_ = arch::ticks();
   return true;
@@ -203,12 +203,25 @@ bool Waiting::rest_oversubscribed() noexcept {
     end_wait(End::pause);
     return false;
   }
+  const bool awaits = awaits_message();
   if (rests_ == 0 && (!looks_at_clock || waited_ns_ < limit_ns())) {
-    lock_.yield();
+    yield(awaits);
   } else {
-    sleep_oversubscribed();
+    sleep_oversubscribed(awaits);
   }
   return true;
+}
+
+// Yields once, or, if only a message can help the program, until one may have arrived or the clock is due. About two of
+// five yields end before the message is there. What the program and progress() touch between two yields has left the
+// caches meanwhile, so such a call costs as much as a message.
+void Waiting::yield(bool awaits) noexcept {
+  lock_.yield();
+  if (!awaits || lock_.is_used() || messengers_.size() != 1) return;
+  while (!messengers_.front()->has_news() && (idle_calls_ + 1) % kLooksPerClock != 0) {
+    ++idle_calls_;
+    lock_.yield();
+  }
 }
 
 bool Waiting::may_be_answered() noexcept {
@@ -229,17 +242,20 @@ bool Waiting::only_waits() noexcept {
   return used <= (rests_ > 0 ? kTogetherRestedNs : kLooksPerClock * kTogetherNs);
 }
 
-void Waiting::sleep_oversubscribed() noexcept {
+void Waiting::sleep_oversubscribed(bool awaits) noexcept {
   const bool is_first = rests_ == 0;
   if (is_first) polling_effort_.failed();
-  const bool found = rest_once();
+  const bool found = rest_once(awaits);
   if (is_first) limit_ns_ = found ? std::min(2 * limit_ns_, kMostNs) : std::max(limit_ns_ / 2, kLeastNs);
 }
 
+bool Waiting::awaits_message() noexcept {
+  return std::ranges::any_of(messengers_, [](Messenger* each) { return each->awaits_message(); });
+}
+
 // Sleeps only if a message can help the program: nothing else ends the sleep early.
-bool Waiting::rest_once() noexcept {
+bool Waiting::rest_once(bool awaits) noexcept {
   ++rests_;
-  const bool awaits = std::ranges::any_of(messengers_, [](Messenger* each) { return each->awaits_message(); });
   bool found = false;
   if (awaits && doubt_ < kNoSleep) {
     found = sleep(kRest, false);

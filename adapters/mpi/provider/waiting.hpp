@@ -51,11 +51,13 @@ class Waiting {
  private:
   bool rest_alone() noexcept;
   bool rest_oversubscribed() noexcept;
+  void yield(bool awaits) noexcept;
   bool may_be_answered() noexcept;  ///< a peer on another processor may still answer
   bool only_waits() noexcept;
-  void sleep_oversubscribed() noexcept;
+  void sleep_oversubscribed(bool awaits) noexcept;
   bool sleep(std::chrono::nanoseconds most, bool looks) noexcept;
-  bool rest_once() noexcept;
+  bool rest_once(bool awaits) noexcept;
+  [[nodiscard]] bool awaits_message() noexcept;
   enum class End : std::uint8_t { message, activity, pause };
   [[nodiscard]] std::int64_t limit_ns() const;  ///< processor time to use before the first sleep
   static int doubt_after(End how, int doubt) noexcept;
