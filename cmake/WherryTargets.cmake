@@ -274,8 +274,8 @@ function(wherry_libfabric_2_test name target filter)
   if(NOT TARGET ${target} OR NOT TARGET wherry_ofi_parts OR WHERRY_SANITIZE)
     return()
   endif()
-  wherry_timeout(seconds "")
-  wherry_script_test(${name} LABELS slow TIMEOUT 600
+  wherry_timeout(seconds 300)
+  wherry_script_test(${name} LABELS slow TIMEOUT 900
     COMMAND ${PROJECT_SOURCE_DIR}/tests/common/with_libfabric_2 $<TARGET_FILE:${target}> --gtest_brief=1
     ENVIRONMENT "GTEST_FILTER=${filter}" WHERRY_TEST_SECONDS=${seconds} GTEST_OUTPUT=json:${PROJECT_BINARY_DIR}/results/${name}.json)
 endfunction()

@@ -127,7 +127,9 @@ TEST_P(WindowFence, WindowsComeAndGoWhileRmaRuns) {
   while (!done) {
     const std::uint64_t at = random() % 7 * 4 * kPage;
     const int error = random() % 2 == 0 ? near_.write_to(own, at, {.complete = true}) : near_.read_from(own, at);
-    ASSERT_TRUE(error == 0 || error == ENXIO) << error;
+    EXPECT_TRUE(error == 0 || error == ENXIO) << error;
+    // The peer learns of each attempt, which takes a message without a map.
+    if (error != 0 && !GetParam().maps) std::this_thread::sleep_for(100us);
   }
   registrar.join();
 }
