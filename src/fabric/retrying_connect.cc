@@ -103,7 +103,8 @@ class RetryingConnect final : public Connecting {
     return attempt_ == nullptr || attempt_->waits_for_listener();
   }
   [[nodiscard]] std::string obstacle() const override {
-    return attempt_ == nullptr ? "nobody listens there yet; start the listener, or wait longer" : attempt_->obstacle();
+    const bool was_refused = refusal_ && waits_for_listener();
+    return was_refused ? "nobody listens there yet; start the listener, or wait longer" : attempt_->obstacle();
   }
 
  private:

@@ -199,7 +199,10 @@ class OfiConnecting::Attempt final : public Served, public std::enable_shared_fr
       has_found_listener = true;
       timer_->set(Timer::Clock::time_point::max());  // now it waits for a program
     }
-    if (std::exchange(answers_, rendezvous_->answers()) != answers_) last_answer_ = Timer::Clock::now();
+    if (rendezvous_->answers() != answers_) {
+      answers_ = rendezvous_->answers();
+      last_answer_ = Timer::Clock::now();
+    }
     if (met) dial(std::move(*met));
   }
 

@@ -128,7 +128,8 @@ class RendezvousConnector {
   [[nodiscard]] std::string obstacle() const;
   /// Returns true while no listener for (node, port) has been found.
   [[nodiscard]] bool waits_for_listener() const;
-  /// Returns how many ports have answered that they do not have the listener. While it grows, the search progresses.
+  /// Returns how many answers have come: that of the resolver, and those of ports that do not have the listener. While
+  /// it grows, the search progresses.
   [[nodiscard]] std::size_t answers() const;
 
  private:

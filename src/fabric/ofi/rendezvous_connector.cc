@@ -95,7 +95,7 @@ class RendezvousConnector::State {
 
   [[nodiscard]] int descriptor() const { return poller_.get(); }
   [[nodiscard]] std::size_t answers() const {
-    std::size_t sum = 0;
+    std::size_t sum = lookup_ ? 0 : 1;
     for (const Search& each : searches_) sum += each.answers();
     return sum;
   }
