@@ -412,6 +412,24 @@ except OSError as error:
     assert output.splitlines() == ["ready", "ENOSPC"]
 
 
+def test_a_disk_that_the_program_fills_is_told_of_by_the_write_itself(tmp_path):
+    with mounted("-t", "tmpfs", "-o", "size=24M", "small", tmp_path / "root") as root:
+        with Server(root, NO_PASSTHROUGH, NO_LEND) as server, Mount(server, tmp_path / "mount") as here:
+            output, report = run(server, here, r"""
+written = len(begin(sys.argv[1]))
+try:
+    while True:
+        written += os.write(file, b"x" * 4000)
+except OSError as error:
+    print(errno.errorcode[error.errno])
+os.fsync(file)
+assert os.fstat(file).st_size == written
+os.close(file)
+""", here / "file")
+    assert output.splitlines() == ["ENOSPC"]
+    assert by_ring(report) > 1000, report.said
+
+
 class Cards:
     """Programs by `wherry run --files` on two cards, and one of the host; and what each file contains."""
 
