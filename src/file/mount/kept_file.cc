@@ -198,7 +198,7 @@ bool KeptFile::write_some() {
 }
 
 void KeptFile::write_all() {
-  write_ring();
+  empty_ring();
   std::uint64_t all = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -348,7 +348,7 @@ void KeptFile::give_back(bool closes) {
     const std::lock_guard lock(mutex_);
     stop_keeping();
   }
-  write_ring();
+  empty_ring();
   const std::lock_guard turn(writing_);
   if (over_) return;
   while (write_batch()) continue;
@@ -411,8 +411,7 @@ bool KeptFile::look_at_ring(bool asked) {
   return state_ == State::held && room_ < layout::kWriteRingBytes && !ring_->is_sealed();
 }
 
-/// Takes all that is in the ring now. Writes, if the memory has no room for it.
-void KeptFile::write_ring() {
+void KeptFile::empty_ring() {
   std::uint64_t end = 0;
   const auto take = [&] {
     const std::lock_guard lock(mutex_);
