@@ -10,7 +10,7 @@ import time
 
 import pytest
 from host_path import Report
-from keeping import NO_LEND, Program, need_leases
+from keeping import NO_LEND, Program, need_leases, stopped
 from mounting import mounted
 from program import PROGRAM
 from serving import NO_PASSTHROUGH, Mount, Server, enter_mount_namespace
@@ -410,6 +410,55 @@ except OSError as error:
     print(errno.errorcode[error.errno])
 """, here / "file", told_by, meanwhile=lambda: fill_up(root))
     assert output.splitlines() == ["ready", "ENOSPC"]
+
+
+def test_a_disk_that_the_program_fills_is_told_of_by_the_write_itself(tmp_path):
+    with mounted("-t", "tmpfs", "-o", "size=24M", "small", tmp_path / "root") as root:
+        with Server(root, NO_PASSTHROUGH, NO_LEND) as server, Mount(server, tmp_path / "mount") as here:
+            output, report = run(server, here, r"""
+written = len(begin(sys.argv[1]))
+try:
+    while True:
+        written += os.write(file, b"x" * 4000)
+except OSError as error:
+    print(errno.errorcode[error.errno])
+os.fsync(file)
+assert os.fstat(file).st_size == written
+os.close(file)
+""", here / "file")
+    assert output.splitlines() == ["ENOSPC"]
+    assert by_ring(report) > 1000, report.said
+
+
+def test_a_program_that_is_faster_than_the_server_waits_for_room(server, here, tmp_path):
+    program = start(server, here, r"""
+content = begin(sys.argv[1])
+say(len(content))
+for _ in range(10_000):
+    assert os.write(file, b"y" * 4096) == 4096
+""", here / "file")
+    size = int(program.stdout.readline())
+    with stopped(server.process):
+        program.stdin.write("go\n")
+        program.stdin.flush()
+        python = wait_until(lambda: _blocked(program.pid), "a program that waits")
+        assert python == IOCTL  # and not in a write, or in the calls that end a ring
+    _, report = end(program)
+    assert by_ring(report) > 9000, report.said
+    assert (tmp_path / "root/file").stat().st_size == size + 10_000 * 4096
+
+
+IOCTL = 16
+
+
+def _blocked(process):
+    """The number of the system call that a process has been in for a while; None: of none."""
+    def call():
+        with open(f"/proc/{process}/syscall") as file:
+            return file.read().split()[0]
+    before = call()
+    time.sleep(0.2)
+    return int(before) if before == call() and before.isdecimal() else None
 
 
 class Cards:

@@ -198,7 +198,7 @@ bool KeptFile::write_some() {
 }
 
 void KeptFile::write_all() {
-  write_ring();
+  empty_ring();
   std::uint64_t all = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -337,6 +337,8 @@ void KeptFile::renew(std::uint64_t client, std::uint64_t wanted) {
   else
     stop_keeping();
   room_ = room;
+  // The program does not ask before it fills the ring.
+  if (ring_ != nullptr && room_ < layout::kWriteRingBytes) ring_->seal();
   // Writes may have been taken from the ring meanwhile.
   end_ = records_.empty() ? size_ : std::max(end_, size_);
 }
@@ -346,7 +348,7 @@ void KeptFile::give_back(bool closes) {
     const std::lock_guard lock(mutex_);
     stop_keeping();
   }
-  write_ring();
+  empty_ring();
   const std::lock_guard turn(writing_);
   if (over_) return;
   while (write_batch()) continue;
@@ -406,11 +408,10 @@ bool KeptFile::look_at_ring(bool asked) {
   ring_pause_ = is_used ? kFirstLookPause : std::min<Clock::duration>(2 * ring_pause_, kLongestLookPause);
   const bool sleeps = !is_used && (ring_->is_sealed() || (ring_pause_ == kLongestLookPause && ring_->sleep()));
   ring_due_ = sleeps ? Clock::time_point::max() : Clock::now() + ring_pause_;
-  return state_ == State::held && room_ < layout::kWriteRingBytes;
+  return state_ == State::held && room_ < layout::kWriteRingBytes && !ring_->is_sealed();
 }
 
-/// Takes all that is in the ring now. Writes, if the memory has no room for it.
-void KeptFile::write_ring() {
+void KeptFile::empty_ring() {
   std::uint64_t end = 0;
   const auto take = [&] {
     const std::lock_guard lock(mutex_);

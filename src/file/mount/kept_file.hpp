@@ -87,6 +87,8 @@ class KeptFile {
   /// Takes writes from the ring, and decides when to look again. Returns whether more room is needed for its writes.
   /// @param asked  the program wants it: there will be more writes
   bool look_at_ring(bool asked);
+  /// Takes everything that is in the ring now. Writes to the server, if the memory has no room for it.
+  void empty_ring();
   /// Writes everything kept, and asks the server for more room. Nothing is kept meanwhile.
   /// @param wanted  bytes needed. Does nothing if another call has already made room for them
   void renew(std::uint64_t client, std::uint64_t wanted);
@@ -128,7 +130,6 @@ class KeptFile {
   std::size_t add(std::uint64_t offset, std::span<const std::byte> from);
   bool take_ring();
   bool write_past_memory();
-  void write_ring();
   void stop_keeping();
   bool make_room_for_record();
   bool add_record(std::uint64_t offset, std::span<const std::byte> from);

@@ -190,6 +190,8 @@ int WriteBehind::attach(NodeId node, const OpenFile& file, std::unique_ptr<Write
 void WriteBehind::take_ring(NodeId node) {
   const Kept kept = find(node);
   if (kept == nullptr) return;
+  // Otherwise the program would end the ring: the server may be slower than the program.
+  kept->empty_ring();
   if (kept->look_at_ring(true)) kept->renew(client_(), layout::kWriteRingBytes);
   wake();
 }

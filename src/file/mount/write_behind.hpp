@@ -62,7 +62,7 @@ class WriteBehind {
   /// Takes writes to the file by this ring, too, while they are held back. Returns 0 or an errno value. EAGAIN: they
   /// are not.
   int attach(NodeId node, const OpenFile& file, std::unique_ptr<WriteRing> ring, const Writer& by);
-  /// Takes what is in the file's ring.
+  /// Takes what is in the file's ring, so that there is room.
   void take_ring(NodeId node);
   /// Waits until all acknowledged writes to the file are written, or have failed.
   void settle(NodeId node);
