@@ -28,9 +28,9 @@ def windows(mpi, tmp_path_factory):
     return mpi.compile(tmp_path_factory.mktemp(mpi.name) / "windows", TESTS / "windows.c")
 
 
-def mpirun(*arguments, **changes):
+def mpirun(*arguments, preexec_fn=None, **changes):
     return subprocess.run([PROGRAM, "mpirun", *map(str, arguments)], env=environment(**changes), capture_output=True, text=True,
-                          timeout=200)
+                          timeout=200, preexec_fn=preexec_fn)
 
 
 @pytest.mark.parametrize("processes", [2, 3])
@@ -38,6 +38,19 @@ def mpirun(*arguments, **changes):
 def test_windows_hold_what_was_put_added_and_swapped(windows, processes, accumulates):
     result = mpirun("-n", processes, windows, *accumulates)
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.parametrize("accumulates", [(), ("over libfabric",)], ids=["messages", "atomics"])
+def test_ranks_that_accumulate_do_not_sleep_for_each_message(mpi, tmp_path, accumulates):
+    if not mpi.is_mpich:
+        pytest.skip("Open MPI accumulates without the provider's atomics, and waits for words that nothing announces")
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("three ranks are to share two cores")
+    program = mpi.compile(tmp_path / "accumulates", TESTS / "accumulates.c")
+    result = mpirun("-n", 3, program, *accumulates, preexec_fn=lambda: os.sched_setaffinity(0, cores[:2]))
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "right after" in result.stdout
 
 
 def test_mpich_uses_the_providers_memory_access_and_atomics(mpi, windows):
