@@ -106,14 +106,14 @@ enum class FileCall : std::uint32_t {
   set_owner = 22,  ///< handle or name, flags (kFileLook...), offset: user, length: group; kFileOwnerKept keeps either
   // Extended attributes: all four calls take a handle or name, and flags (kFileLookNoFollow). Only attributes of
   // kFileXattrNamespace.
-  get_xattr = 23,     ///< second: the attribute; answer: its value
-  list_xattrs = 24,   ///< answer: the attributes' names, each with a terminating zero
-  set_xattr = 25,     ///< second: the attribute, flags (also kFileXattr...), length, data: the value
-  remove_xattr = 26,  ///< second: the attribute
-  make_node = 27,     ///< name, mode, flags (FileNode)
-  copy = 28,          ///< handle, offset: source; length, second: FileCopy; answer: value is the bytes copied
-  open_locks = 29,    ///< handle, flags (kFileLockWhole), offset: number of the owner among those of this client, 0:
-                    ///< none; answer: value is a handle for `set_lock`, `get_lock` and `close`
+  get_xattr = 23,      ///< second: the attribute; answer: its value
+  list_xattrs = 24,    ///< answer: the attributes' names, each with a terminating zero
+  set_xattr = 25,      ///< second: the attribute, flags (also kFileXattr...), length, data: the value
+  remove_xattr = 26,   ///< second: the attribute
+  make_node = 27,      ///< name, mode, flags (FileNode)
+  copy = 28,           ///< handle, offset: source; length, second: FileCopy; answer: value is the bytes copied
+  open_locks = 29,     ///< handle, flags (kFileLockWhole), offset: number of the owner among those of this client, 0:
+                       ///< none; answer: value is a handle for `set_lock`, `get_lock` and `close`
   set_lock = 30,       ///< handle of open_locks, offset, length, mode: FileLockType, flags (kFileLock...); never waits
   get_lock = 31,       ///< handle of open_locks or open, offset, length, mode: FileLockType; answer: FileLock
   await_recalls = 32,  ///< offset: 0 at first, later the client's number; answer: value is that number, any number of
