@@ -185,6 +185,17 @@ Replayed write_left(WriteBuffer& buffer, LeftFile& left, WriteRing* ring, Host& 
   return replayed;
 }
 
+/// Those with records first: after them there is memory for the rings of the others.
+std::vector<std::reference_wrapper<LeftFile>> in_order(std::vector<LeftFile>& files) {
+  std::vector<std::reference_wrapper<LeftFile>> ordered;
+  for (const bool is_empty : {false, true}) {
+    for (LeftFile& file : files) {
+      if (file.records.empty() == is_empty) ordered.emplace_back(file);
+    }
+  }
+  return ordered;
+}
+
 }  // namespace
 
 bool is_same_file(Identity one, const Identity& other) {
@@ -196,9 +207,7 @@ std::vector<Replayed> replay(WriteBuffer& left, Host& host, const std::function<
                              const LaterNames& names, const LeftRings& rings) {
   std::vector<Replayed> all;
   auto files = left.left();
-  // Those with records first: after them there is memory for the rings of the others.
-  std::ranges::stable_partition(files, [](const LeftFile& file) { return !file.records.empty(); });
-  for (LeftFile& file : files) {
+  for (LeftFile& file : in_order(files)) {
     const auto found = rings.find(file.number);
     WriteRing* const ring = found == rings.end() ? nullptr : found->second.get();
     if (!file.records.empty() || (ring != nullptr && ring->first())) {
