@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "fabric/check.hpp"
+#include "fabric/inproc/put_copy.hpp"
 #include "memory/arena.hpp"
 #include "memory/arena_region.hpp"
 
@@ -11,7 +12,7 @@ namespace wherry::fabric::inproc {
 
 std::size_t MappedEnd::put(std::uint64_t offset, std::span<const std::byte> source) {
   if (source.empty() || !in_range(offset, source.size(), remote_bytes()) || peer_gone()) return 0;
-  std::memcpy(map() + offset, source.data(), source.size());
+  copy_put(map() + offset, source.data(), source.size());
   return source.size();
 }
 

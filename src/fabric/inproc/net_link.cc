@@ -8,6 +8,7 @@
 
 #include "base/log.hpp"
 #include "fabric/inproc/net_memory.hpp"
+#include "fabric/inproc/put_copy.hpp"
 
 namespace wherry::fabric::inproc {
 namespace {
@@ -186,7 +187,7 @@ void NetLink::deliver_piece(Message& message, std::size_t which) {
   Piece& piece = message.pieces[which];
   const Item& item = message.item;
   if (item.into.empty()) {
-    std::memcpy(pointer(item.to) + piece.from, message.payload.data() + piece.from, piece.bytes);
+    copy_put(pointer(item.to) + piece.from, message.payload.data() + piece.from, piece.bytes);
   } else {
     std::memcpy(item.into.data() + piece.from, pointer(item.to) + piece.from, piece.bytes);
   }

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+
+#include "fabric/inproc/put_copy.hpp"
 
 namespace wherry::fabric::inproc {
 
@@ -113,7 +114,7 @@ bool PutQueue::carry_out_copies(Clock::time_point now, Clock::time_point& next) 
   std::shuffle(order_.begin(), order_.end(), random_);
   for (const std::size_t i : order_) {
     Step& step = steps_[i];
-    std::memcpy(step.to, step.from, step.bytes);
+    copy_put(step.to, step.from, step.bytes);
     step.done = true;
   }
   return !order_.empty();
