@@ -248,7 +248,7 @@ class Victim {
     end_leases();
     {
       const std::lock_guard serving(service_.mutex());
-      if (input_.one_in(4) || peer_.model.is_broken()) (void)link_->look();
+      if (input_.one_in(4) || peer_.model.is_broken()) (void)link_->look(true);
     }
     const bool is_gone = connection_->peer_gone();
     require(is_gone || !peer_.model.is_broken());
