@@ -63,7 +63,7 @@ void Driver::finish(SampleMemory& shared, const Sample& sample) const {
   for (;;) {
     const nlohmann::json frame = control_.receive(limit);
     if (frame.value("sample", std::uint64_t{0}) != number_ || !frame.contains("ended")) continue;
-    const nlohmann::json ended = frame.at("ended");
+    const nlohmann::json& ended = frame.at("ended");
     if (ended.contains("failed")) throw std::runtime_error("the other host: " + ended.value("failed", "failed"));
     return store_result(ended.value("result", nlohmann::json::object()), shared, 0);
   }
