@@ -10,11 +10,13 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 
 #include <wherry/wherry.h>
 
@@ -117,6 +119,14 @@ json ControlConnection::receive(std::chrono::seconds limit) const {
   json frame = json::parse(text, nullptr, false);
   if (!frame.is_object()) throw std::runtime_error("the program at " + peer_ + " sent no JSON object");
   return frame;
+}
+
+void ControlConnection::end_process_with_it() const {
+  std::thread([descriptor = socket_.get()] {
+    pollfd watched{.fd = descriptor, .events = POLLRDHUP, .revents = 0};
+    while (::poll(&watched, 1, -1) <= 0) continue;
+    std::_Exit(1);
+  }).detach();
 }
 
 void ControlConnection::read(void* to, std::size_t bytes, std::chrono::seconds limit) const {

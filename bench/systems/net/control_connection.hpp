@@ -27,6 +27,10 @@ class ControlConnection {
   /// Waits for the next frame. With no limit of time it also waits for a peer that is busy elsewhere.
   [[nodiscard]] nlohmann::json receive(std::chrono::seconds limit = std::chrono::seconds::max()) const;
 
+  /// Called in the process of a rank: ends it as soon as the other host is gone. Otherwise it would wait for
+  /// the link of the other rank until the sample times out.
+  void end_process_with_it() const;
+
   /// IPv4 addresses of the two ends, such as 10.0.0.1.
   [[nodiscard]] const std::string& own_address() const { return own_; }
   [[nodiscard]] const std::string& peer_address() const { return peer_; }

@@ -33,6 +33,11 @@ std::string Driver::description() const {
   return fmt::format("between {} (receives) and {}", control_.peer_address(), control_.own_address());
 }
 
+std::string Driver::enter(std::uint32_t /*rank*/) {
+  control_.end_process_with_it();
+  return control_.peer_address();
+}
+
 Outcome Driver::run(LinkSystem& system, const Sample& sample) {
   const std::string name = fmt::format("wherry-bench-{}-{}", ::getpid(), ++number_);
   control_.send(

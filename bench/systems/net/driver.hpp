@@ -18,7 +18,7 @@ class Driver final : public Hosts {
 
   [[nodiscard]] std::string description() const override;
   Outcome run(LinkSystem& system, const Sample& sample) override;
-  std::string enter(std::uint32_t /*rank*/) override { return control_.peer_address(); }
+  std::string enter(std::uint32_t rank) override;
 
  private:
   /// Ends the sample on both hosts, and takes over what rank 0 measured. Throws why rank 0 failed.

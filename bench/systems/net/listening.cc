@@ -97,6 +97,9 @@ Outcome ListeningHost::run(LinkSystem& /*system*/, const Sample& /*sample*/) {
   throw std::logic_error("the program that connects takes the samples");
 }
 
-std::string ListeningHost::enter(std::uint32_t /*rank*/) { return driver_->own_address(); }
+std::string ListeningHost::enter(std::uint32_t /*rank*/) {
+  driver_->end_process_with_it();
+  return driver_->own_address();
+}
 
 }  // namespace wherry::bench::net
