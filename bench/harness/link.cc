@@ -71,7 +71,7 @@ void check_sums(SampleMemory& shared, const Sample& sample) {
 std::uint64_t warm_up_messages(const Sample& sample, bool in_place) {
   if (sample.question == Question::asleep) return 5;
   if (sample.question == Question::latency) return 1000;
-  // Around a ring or through a pool of slots, but no more than takes a moment. With many senders the memory adds up.
+  // Enough to fill a ring or a pool of slots once, within a moment. With many senders, the memory adds up.
   constexpr std::uint64_t bytes = 2 << 20;
   const std::uint64_t most = sample.senders == 1 ? 8192 : 1024;
   const std::uint64_t least = sample.senders == 1 && in_place ? 5 : 1;

@@ -29,7 +29,7 @@ struct LockRequest {
   bool whole = false;       ///< flock(2)
   layout::FileLock lock{};
   pid_t process = 0;  ///< of the program; in an answer 0 if it is not a program of this mount
-  /// A process waits for it. EDEADLK: it would wait for itself, by way of programs of any mount.
+  /// A process waits for it. EDEADLK: the wait would close a cycle of waiting programs, of any mount.
   bool waits = false;
 };
 

@@ -34,8 +34,8 @@ class LockGraph {
     Member& operator=(const Member&) = delete;
     ~Member();
 
-    /// The process waits for this lock from now on. False: it would wait for itself, by way of others; then nothing is
-    /// recorded.
+    /// Records that the process waits for this lock. False: that would close a cycle of waiting processes, and nothing
+    /// is recorded.
     [[nodiscard]] bool wait(const layout::FileLock& lock);
     void end_wait(const layout::FileLock& lock);
 

@@ -218,8 +218,8 @@ inline constexpr std::uint32_t kFileAllocateZero = 4;
 /// open_locks, set_lock: flock(2) locks on the whole file. Otherwise locks on ranges, as fcntl(2) with F_OFD_SETLK. One
 /// handle has locks of one kind.
 inline constexpr std::uint32_t kFileLockWhole = 1;
-/// set_lock, on ranges: the owner is a process that waits for the lock, and asks again after EAGAIN. EDEADLK: it would
-/// wait for itself, by way of other owners that wait.
+/// set_lock, on ranges: the owner is a process that waits for the lock, and asks again after EAGAIN. EDEADLK: that
+/// would close a cycle of waiting owners.
 inline constexpr std::uint32_t kFileLockWaits = 2;
 /// set_lock: the owner no longer waits for the lock. Nothing is locked.
 inline constexpr std::uint32_t kFileLockGivesUp = 4;
