@@ -8,11 +8,11 @@
 #include <sys/syscall.h>
 
 #include <cerrno>
-#include <filesystem>
+#include <chrono>
 #include <fstream>
 #include <memory>
 #include <string>
-#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "file/mount/operations_serve.hpp"
@@ -52,22 +52,26 @@ constexpr int kMoreRangeAttempts = 1;
 
 bool is_unlock(const LockRequest& wanted) { return wanted.lock.type == static_cast<std::uint32_t>(FileLockType::none); }
 
-/// Whether a thread of the process waits in fcntl(F_SETLKW). The request for F_OFD_SETLKW is the same. The owner of
-/// that may be several threads, one of which may give up what another waits for, so it never returns EDEADLK.
-bool waits_as_process(pid_t process) {
-  std::error_code error;
-  bool is_known = false;
-  const std::filesystem::path threads = "/proc/" + std::to_string(process) + "/task";
-  for (const auto& thread : std::filesystem::directory_iterator(threads, error)) {
-    std::ifstream file(thread.path() / "syscall");
-    long number = -1;
+/// Whether the thread waits in fcntl(F_SETLKW). The request for F_OFD_SETLKW is the same. The owner of that may be
+/// several threads, one of which may give up what another waits for, so it never returns EDEADLK. A thread whose call is
+/// not known counts as waiting. The thread may be about to sleep: until it does, the kernel does not tell its call.
+bool waits_as_process(pid_t thread) {
+  constexpr auto kPause = std::chrono::microseconds(100);
+  const std::string path = "/proc/" + std::to_string(thread) + "/syscall";
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  for (;;) {
+    std::ifstream file(path);
+    std::string number;
+    file >> number;
+    if (number == "running" && std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(kPause);
+      continue;
+    }
     unsigned long descriptor = 0;
     unsigned long command = 0;
-    if (!(file >> number >> std::hex >> descriptor >> command)) continue;
-    is_known = true;
-    if (number == SYS_fcntl && command == F_SETLKW) return true;
+    if (!(file >> std::hex >> descriptor >> command)) return true;
+    return number == std::to_string(SYS_fcntl) && command == F_SETLKW;
   }
-  return !is_known;
 }
 
 /// Grants the lock once it is free. The open file stays until then: the kernel refers to it during the call.
@@ -77,7 +81,7 @@ void wait_for(FileSystem& system, fuse_req_t request, fuse_ino_t node, const Ope
   LockWaits& waits = system.locks().waits();
   Locks& locks = system.locks().locks();
   const bool may_lock_up = attempts == 0 && !wanted.whole;
-  wanted.waits = may_lock_up && waits_as_process(wanted.process);
+  wanted.waits = may_lock_up && waits_as_process(fuse_req_ctx(request)->pid);
   // A lock of an open file description waits even in a cycle, and is not recorded.
   if (may_lock_up && locks.begin_wait(request, node, wanted) != 0 && wanted.waits) {
     fuse_reply_err(request, EDEADLK);
