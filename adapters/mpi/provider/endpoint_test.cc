@@ -50,6 +50,7 @@ struct Side {
                         &domain->fid, &fabric->fid}) {
       EXPECT_EQ(fi_close(object), 0);
     }
+    free_info(info);
   }
 
   fi_addr_t know(Side& other) {
@@ -61,7 +62,7 @@ struct Side {
     return address;
   }
 
-  fi_info* info = nullptr;  // kept: the function that frees it is libfabric's
+  fi_info* info = nullptr;
   fid_fabric* fabric = nullptr;
   fid_domain* domain = nullptr;
   fid_av* addresses = nullptr;

@@ -27,20 +27,6 @@ Structure* make() {
   return static_cast<Structure*>(std::calloc(1, sizeof(Structure) + kRoomToGrow));
 }
 
-void release(fi_info* info) {
-  if (info == nullptr) return;
-  if (info->domain_attr != nullptr) std::free(info->domain_attr->name);
-  if (info->fabric_attr != nullptr) std::free(info->fabric_attr->name);
-  std::free(info->src_addr);
-  std::free(info->dest_addr);
-  std::free(info->tx_attr);
-  std::free(info->rx_attr);
-  std::free(info->ep_attr);
-  std::free(info->domain_attr);
-  std::free(info->fabric_attr);
-  std::free(info);
-}
-
 fi_info* allocate() {
   auto* info = make<fi_info>();
   if (info == nullptr) return nullptr;
@@ -55,7 +41,7 @@ fi_info* allocate() {
     info->fabric_attr->name = strdup(kProviderName);
     if (info->domain_attr->name != nullptr && info->fabric_attr->name != nullptr) return info;
   }
-  release(info);
+  free_info(info);
   return nullptr;
 }
 
@@ -185,6 +171,20 @@ bool read_addresses(const char* node, std::uint64_t flags, const fi_info* hints,
 
 }  // namespace
 
+void free_info(fi_info* info) {
+  if (info == nullptr) return;
+  if (info->domain_attr != nullptr) std::free(info->domain_attr->name);
+  if (info->fabric_attr != nullptr) std::free(info->fabric_attr->name);
+  std::free(info->src_addr);
+  std::free(info->dest_addr);
+  std::free(info->tx_attr);
+  std::free(info->rx_attr);
+  std::free(info->ep_attr);
+  std::free(info->domain_attr);
+  std::free(info->fabric_attr);
+  std::free(info);
+}
+
 int get_info(std::uint32_t version, const char* node, const char* /*service*/, std::uint64_t flags,
              const fi_info* hints, fi_info** info) {
   return guarded([&] {
@@ -197,7 +197,7 @@ int get_info(std::uint32_t version, const char* node, const char* /*service*/, s
     fill(*made, version, eager, hints);
     if (!store(Name::unbound(), made->src_addr, made->src_addrlen) ||
         (destination && !store(*destination, made->dest_addr, made->dest_addrlen))) {
-      release(made);
+      free_info(made);
       return -FI_ENOMEM;
     }
     *info = made;

@@ -23,6 +23,8 @@ inline constexpr std::uint64_t kSecondary = FI_MULTI_RECV | FI_SOURCE | FI_LOCAL
 /// The provider's `getinfo` entry. Returns -FI_ENODATA if the caller asks for something that is not offered.
 int get_info(std::uint32_t version, const char* node, const char* service, std::uint64_t flags, const fi_info* hints,
              fi_info** info);
+/// Frees what `get_info` has returned, as fi_freeinfo(3) does. Null: does nothing.
+void free_info(fi_info* info);
 
 /// Whether everything that the hints ask for is offered (info_check.cc).
 bool is_offered(std::uint32_t version, const fi_info& hints);
