@@ -13,7 +13,7 @@ def wait_until(condition, what):
         if result := condition():
             return result
         time.sleep(0.001)
-    raise AssertionError(f"waited in vain for {what}")
+    raise AssertionError(f"waited {WATCHDOG} s for {what}")
 
 
 def is_running(pid):

@@ -116,6 +116,7 @@ class Locker:
         return self
 
     def result(self):
+        assert select.select([self.process.stdout], [], [], WATCHDOG)[0], f"no answer within {WATCHDOG} s"
         return json.loads(self.process.stdout.readline())
 
     def wait_until_it_waits(self):

@@ -212,6 +212,20 @@ def test_a_signal_interrupts_who_waits(folders, name, kind):
         assert holder.lock(kind, "file", "write") is None
 
 
+def wait_in_a_circle(programs, kind):
+    """Each, which has ten bytes, requests those of the next. One gets EDEADLK, and the others get their locks."""
+    count = len(programs)
+    for i, program in enumerate(programs):
+        program.begin("lock", kind, "file", "write", 10 * ((i + 1) % count), 10, True)
+    # Which one is told depends on whose request is served last.
+    told = wait_until(lambda: next((i + 1 for i in range(count) if programs[i].has_answered()), None), "an answer") - 1
+    assert programs[told].result() == errno.errorcode[errno.EDEADLK]
+    assert programs[told].lock(kind, "file", "none") is None
+    for i in reversed(range(told + 1 - count, told)):
+        assert programs[i].result() is None
+        assert programs[i].lock(kind, "file", "none") is None
+
+
 IN_A_CIRCLE = {"one mount": (0, 0, 0), "the host": (-1, -1, -1)}
 
 
@@ -222,14 +236,7 @@ def test_who_would_wait_for_itself_is_told(folders, name, place, kind, count):
     with lockers(*[folders[place[i]] / name for i in range(count)]) as programs:
         for i, program in enumerate(programs):
             assert program.lock(kind, "file", "write", 10 * i, 10) is None
-        for i, program in enumerate(programs[:-1]):
-            program.begin("lock", kind, "file", "write", 10 * i + 10, 10, True).wait_until_it_waits()
-        assert programs[-1].lock(kind, "file", "write", 0, 10, True) == errno.errorcode[errno.EDEADLK]
-        # The others go on.
-        assert programs[-1].lock(kind, "file", "none") is None
-        for i in reversed(range(count - 1)):
-            assert programs[i].result() is None
-            assert programs[i].lock(kind, "file", "none") is None
+        wait_in_a_circle(programs, kind)
 
 
 @pytest.fixture(scope="module")
@@ -246,15 +253,7 @@ def test_who_would_wait_for_itself_by_way_of_another_mount_is_told(far, kind, co
     with lockers(*[far[i % 2] / "file" for i in range(count)]) as programs:
         for i, program in enumerate(programs):
             assert program.lock(kind, "file", "write", 10 * i, 10) is None
-        for i, program in enumerate(programs):
-            program.begin("lock", kind, "file", "write", 10 * ((i + 1) % count), 10, True)
-        # One is told; which one depends on whose request the server serves last.
-        told = wait_until(lambda: next((i + 1 for i in range(count) if programs[i].has_answered()), None), "an answer") - 1
-        assert programs[told].result() == errno.errorcode[errno.EDEADLK]
-        assert programs[told].lock(kind, "file", "none") is None
-        for i in reversed(range(told + 1 - count, told)):
-            assert programs[i].result() is None
-            assert programs[i].lock(kind, "file", "none") is None
+        wait_in_a_circle(programs, kind)
 
 
 @pytest.mark.parametrize("kinds", (("posix", "ofd"), ("ofd", "posix")), ids="-".join)
@@ -267,7 +266,7 @@ def test_who_waits_by_an_open_file_is_not_told_and_does_not_count(far, kinds):
         other.begin("lock", kinds[1], "file", "write", 0, 10, True).wait_until_it_waits()
         one.process.send_signal(signal.SIGUSR1)
         assert one.result() == "EINTR"
-        assert not other.has_answered()
+        assert not other.has_answered(), other.result()
         assert one.lock(kinds[0], "file", "none") is None
         assert other.result() is None
 
@@ -301,7 +300,7 @@ def test_who_waits_for_another_kernel_or_by_an_open_file_waits_until_a_signal(fo
         other.begin("lock", kind, "file", "write", 0, 10, True).wait_until_it_waits()
         one.process.send_signal(signal.SIGUSR1)
         assert one.result() == "EINTR"
-        assert not other.has_answered()
+        assert not other.has_answered(), other.result()
         assert one.lock(kind, "file", "none") is None
         assert other.result() is None
 
