@@ -53,8 +53,8 @@ constexpr int kMoreRangeAttempts = 1;
 bool is_unlock(const LockRequest& wanted) { return wanted.lock.type == static_cast<std::uint32_t>(FileLockType::none); }
 
 /// Whether the thread waits in fcntl(F_SETLKW). The request for F_OFD_SETLKW is the same. The owner of that may be
-/// several threads, one of which may give up what another waits for, so it never returns EDEADLK. A thread whose call is
-/// not known counts as waiting. The thread may be about to sleep: until it does, the kernel does not tell its call.
+/// several threads, one of which may give up what another waits for, so it never returns EDEADLK. A thread whose call
+/// is not known counts as waiting. The thread may be about to sleep: until it does, the kernel does not tell its call.
 bool waits_as_process(pid_t thread) {
   constexpr auto kPause = std::chrono::microseconds(100);
   const std::string path = "/proc/" + std::to_string(thread) + "/syscall";
