@@ -11,8 +11,8 @@
 
 #include <wherry/files.hpp>
 
-#include "file/api/in_place_reader.hpp"
 #include "file/api/source.hpp"
+#include "file/in_place/in_place_reader.hpp"
 
 namespace wherry::file {
 

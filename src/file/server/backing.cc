@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <numeric>
 #include <utility>
 
 #include "base/log.hpp"
@@ -33,6 +34,14 @@ ssize_t changed(WriteDelegation* delegation, Call call) {
   return -1;
 }
 
+std::size_t bytes_of(std::span<const iovec> parts) {
+  return std::accumulate(parts.begin(), parts.end(), std::size_t{0},
+                         [](std::size_t sum, const iovec& part) { return sum + part.iov_len; });
+}
+
+/// A shorter read costs the kernel little more than a system call.
+constexpr std::size_t kLeastCopied = 4096;
+
 /// Removes O_APPEND from a description while it lives: with O_APPEND, Linux treats pwrite as an append.
 class NoAppend {
  public:
@@ -54,7 +63,19 @@ class NoAppend {
 
 }  // namespace
 
+/// False: the kernel must read. What the reader knows of the size may be 10 ms old, so the size is compared after the
+/// copy: a page that was cut off shows zeros.
+bool Backing::read_in_place(std::span<const iovec> into, std::uint64_t offset) {
+  const std::size_t bytes = bytes_of(into);
+  if (bytes < kLeastCopied) return false;
+  if (!in_place_) in_place_.emplace(descriptor());
+  struct stat status{};
+  return in_place_->read(into, bytes, offset, files::Path::automatic) && ::fstat(descriptor(), &status) == 0 &&
+         offset + bytes <= static_cast<std::uint64_t>(status.st_size);
+}
+
 ssize_t Backing::read(std::span<const iovec> into, std::uint64_t offset) {
+  if (read_in_place(into, offset)) return static_cast<ssize_t>(bytes_of(into));
   return uninterrupted(
       [&] { return ::preadv(descriptor(), into.data(), static_cast<int>(into.size()), static_cast<off_t>(offset)); });
 }
@@ -121,6 +142,7 @@ void Backing::set_delegation(std::shared_ptr<WriteDelegation> delegation) {
 
 int Backing::close() {
   set_delegation(nullptr);
+  in_place_.reset();  // its mapping would keep the file open
   return ::close(descriptor_.release()) == 0 ? 0 : errno;
 }
 

@@ -7,10 +7,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
 #include "base/unique_fd.hpp"
+#include "file/in_place/in_place_reader.hpp"
 #include "file/server/write_delegation.hpp"
 #include "file/wire/layout/wire.hpp"
 
@@ -26,7 +28,8 @@ class Backing {
   Backing& operator=(const Backing&) = delete;
   ~Backing() { set_delegation(nullptr); }
 
-  /// Returns fewer bytes than requested only at the end of the file.
+  /// Returns fewer bytes than requested only at the end of the file. Copies from the page cache what is read
+  /// repeatedly.
   [[nodiscard]] ssize_t read(std::span<const iovec> into, std::uint64_t offset);
   [[nodiscard]] ssize_t write(std::span<const iovec> from, std::uint64_t offset);
   /// As `write`, for a delegated file that was opened with O_APPEND. The delegation excludes appends by others.
@@ -56,7 +59,10 @@ class Backing {
   [[nodiscard]] int descriptor() const { return descriptor_.get(); }
 
  private:
+  [[nodiscard]] bool read_in_place(std::span<const iovec> into, std::uint64_t offset);
+
   UniqueFd descriptor_;
+  std::optional<InPlaceReader> in_place_{};  ///< empty: nothing was read
   std::shared_ptr<WriteDelegation> delegation_{};
 };
 

@@ -108,6 +108,25 @@ TEST_P(FileServer, AFileThatShrinksWhileItIsReadEndsThere) {
   }
 }
 
+/// The server copies what is read repeatedly out of the page cache, and sees no truncation by a program of the host.
+TEST_P(FileServer, AFileThatIsReadRepeatedlyEndsWhereAnybodyHasCutIt) {
+  constexpr std::size_t kBytes = std::size_t{1} << 20;
+  const Host::Handle handle = create("file");
+  const std::string path = served_.root() / "file";
+  const auto data = pattern_.bytes(kBytes, 0);
+  ASSERT_EQ(host_.write(handle, 0, data).bytes, kBytes);
+  std::vector<std::byte> back(kBytes);
+  for (int i = 0; i < 150; ++i) ASSERT_EQ(host_.read(handle, 0, back).bytes, kBytes);
+  for (std::size_t end = kBytes - 1000; end > kBytes / 2; end -= 5000) {
+    ASSERT_EQ(::truncate(path.c_str(), static_cast<off_t>(end)), 0);
+    ASSERT_EQ(host_.read(handle, 0, back).bytes, end);
+    ASSERT_TRUE(pattern_.matches(std::span(back).first(end), 0));
+    ASSERT_EQ(host_.write(handle, 0, data).bytes, kBytes);
+    for (int i = 0; i < 2; ++i) ASSERT_EQ(host_.read(handle, 0, back).bytes, kBytes);
+    ASSERT_TRUE(pattern_.matches(back, 0));
+  }
+}
+
 TEST_P(FileServer, RandomOperationsLeaveWhatTheyLeaveInMemory) {
   const char* const given = std::getenv("WHERRY_TEST_SEED");
   const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 7;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "file/api/in_place_reader.hpp"
+#include "file/in_place/in_place_reader.hpp"
 
 #include <signal.h>
 #include <sys/mman.h>
