@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -25,6 +26,9 @@
 #include "direct_descriptors.hpp"
 #include "direct_words.hpp"
 #include "directories.hpp"
+#include "file/mapped/copies_under_way.hpp"
+#include "file/mapped/fault_signals.hpp"
+#include "file/mapped/guarded_copy.hpp"
 #include "file/mapped/signals_blocked.hpp"
 #include "next.hpp"
 #include "own_numbers.hpp"
@@ -77,6 +81,21 @@ bool may_wait() {
   return (pending & ~call_state.mask_before) == 0;
 }
 
+/// Both ranges are mapped as a rule. The kernel copies if the program ignores the signals of faults.
+bool copy_checked(void* to, const void* from, std::size_t bytes) {
+  const auto next = reinterpret_cast<file::mapped::Sigaction>(next_function(Hook::k_sigaction));
+  if (file::mapped::catch_faults(next)) {
+    const file::mapped::FaultsUnblocked unblocked;
+    const file::mapped::CopyUnderWay here;
+    if (here && file::mapped::takes_faults() && file::mapped::copy_or_fault(to, from, bytes)) return true;
+  }
+  const iovec source{const_cast<void*>(from), bytes};
+  const iovec destination{to, bytes};
+  return ::process_vm_writev(::getpid(), &source, 1, &destination, 1, 0) == static_cast<ssize_t>(bytes);
+}
+
+constexpr DirectCaller kCaller{.may_wait = may_wait, .copy = copy_checked};
+
 const Direct* load() noexcept {
   if (is_missing.load(std::memory_order_relaxed)) return nullptr;
   close_direct_after_fork(false);
@@ -92,7 +111,7 @@ const Direct* load() noexcept {
     std::memcpy(path.data() + folder, name.data(), name.size());
     void* const library = ::dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
     auto* const get = library == nullptr ? nullptr : reinterpret_cast<GetDirect*>(::dlsym(library, kGetDirect));
-    if (get != nullptr) made = get(may_wait);
+    if (get != nullptr) made = get(kCaller);
     // Clears the error, which the program would get from its own dlerror().
     if (made == nullptr) ::dlerror();
   }

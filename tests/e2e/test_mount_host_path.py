@@ -235,6 +235,28 @@ for flags, call in ((os.O_RDONLY, libc.pread), (os.O_WRONLY, libc.pwrite)):
     assert (tmp_path / "root/file").read_bytes() == b"x" * MIB
 
 
+@pytest.mark.parametrize("action", ("signal.SIG_IGN", "handler"))
+def test_signals_of_faults_that_another_process_sends_do_what_they_do_natively(server, here, tmp_path, action):
+    (tmp_path / "root/file").write_bytes(bytes(range(256)) * (MIB // 256))
+    code = f"""
+import signal, subprocess
+came = []
+handler = lambda number, _: came.append(number)
+for number in (signal.SIGSEGV, signal.SIGBUS):
+    signal.signal(number, {action})
+sender = subprocess.Popen(["sh", "-c", "while kill -SEGV $0 && kill -BUS $0; do sleep 0.001; done", str(os.getpid())])
+data = os.pread(os.open("file", os.O_RDONLY), 1 << 20, 0)
+for flags, call in ((os.O_RDONLY, lambda: os.pread(file, 1 << 20, 0) == data), (os.O_WRONLY, lambda: os.pwrite(file, data, 0) == 1 << 20)):
+    file = os.open("file", flags)
+    assert all(call() for _ in range(500))
+sender.kill()
+assert len(set(came)) == {2 if action == "handler" else 0}, came[:10]
+"""
+    _, report = run(server, here, code)
+    assert report.calls("reads from the host") > 0 and report.calls("writes to the host") > 0
+    assert (tmp_path / "root/file").read_bytes() == bytes(range(256)) * (MIB // 256)
+
+
 def test_a_buffer_in_a_file_that_is_cut_meanwhile_ends_no_program(server, here, tmp_path):
     code = """
 import ctypes, mmap, threading

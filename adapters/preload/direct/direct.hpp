@@ -37,11 +37,17 @@ struct Direct {
   void (*forget_after_fork)(bool quiet);
 };
 
-/// The library's only symbol, for dlsym.
-/// @param may_wait  called every 20 ms while a thread waits for the server; if it returns false, the call ends with
-/// ECONNRESET
-using GetDirect = const Direct*(bool (*may_wait)());
-inline constexpr const char* kGetDirect = "wherry_direct_2";
+/// Functions of the program's side, which the library calls in the thread that has called it.
+struct DirectCaller {
+  /// Called every 20 ms while the thread waits for the server; if it returns false, the call ends with ECONNRESET.
+  bool (*may_wait)();
+  /// Copies between a ring and the program's buffer. Returns false if a byte of it cannot be accessed.
+  bool (*copy)(void* to, const void* from, std::size_t bytes);
+};
+
+/// The library's only symbol, for dlsym. `caller` must stay valid.
+using GetDirect = const Direct*(const DirectCaller& caller);
+inline constexpr const char* kGetDirect = "wherry_direct_3";
 inline constexpr const char* kDirectLibrary = "libwherry-direct.so";
 
 }  // namespace wherry::preload

@@ -15,7 +15,7 @@ namespace {
 
 using File = file::DirectFiles::File;
 
-bool (*may_wait)() = nullptr;
+const DirectCaller* caller = nullptr;
 // Never destroyed: other threads may be inside a call when the process exits.
 file::DirectFiles* files = nullptr;
 
@@ -35,7 +35,7 @@ std::int64_t guarded(Call call) noexcept {
 
 bool connect(const layout::HostTicket& ticket) noexcept {
   try {
-    if (files == nullptr) files = new file::DirectFiles(may_wait);
+    if (files == nullptr) files = new file::DirectFiles({.may_wait = caller->may_wait, .copy = caller->copy});
     return files->connect(ticket) == 0;
   } catch (const std::exception&) {
     return false;
@@ -98,7 +98,8 @@ constexpr Direct kDirect{.connect = connect,
 }  // namespace
 }  // namespace wherry::preload
 
-extern "C" __attribute__((visibility("default"))) const wherry::preload::Direct* wherry_direct_2(bool (*may_wait)()) {
-  wherry::preload::may_wait = may_wait;
+extern "C" __attribute__((visibility("default"))) const wherry::preload::Direct* wherry_direct_3(
+    const wherry::preload::DirectCaller& caller) {
+  wherry::preload::caller = &caller;
   return &wherry::preload::kDirect;
 }

@@ -81,7 +81,7 @@ bool StreamConnection::send(layout::FileRequest request, std::string_view name, 
   while (data_bytes > 0) {
     const auto piece = data.front(std::min<std::uint64_t>(data_bytes, kPiece));
     const iovec part{piece.data(), piece.size()};
-    if (piece.empty() || !send_all(std::span(&part, 1))) return false;
+    if (piece.empty() || !(copy_ != nullptr ? send_copied(piece) : send_all(std::span(&part, 1)))) return false;
     data.skip(piece.size());
     data_bytes -= piece.size();
     pass(at_, FaultPoint::data_sent);
@@ -115,6 +115,42 @@ bool StreamConnection::receive_all(std::span<std::byte> bytes) {
   return true;
 }
 
+/// Copies straight into the server's ring.
+bool StreamConnection::send_copied(std::span<const std::byte> data) {
+  while (!data.empty()) {
+    const Regions room = stream_.reserve(data.size());
+    if (room.empty()) {
+      const Result ready = stream_.wait_writable(data.size(), longest_wait());
+      if (!ready.ok() && is_over(ready)) return false;
+      continue;
+    }
+    for (const auto region : {room.first, room.second}) {
+      if (!region.empty() && !copy_(region.data(), data.data(), region.size())) return false;
+      data = data.subspan(region.size());
+    }
+    if (!stream_.commit(room.size()).ok()) return false;
+  }
+  return true;
+}
+
+/// Copies straight out of this side's ring. Drops the data once some of a buffer was not accessible.
+bool StreamConnection::receive_copied(std::span<std::byte> room, bool& is_accessible) {
+  while (!room.empty()) {
+    const ConstRegions seen = stream_.peek(room.size());
+    if (seen.empty()) {
+      const Result ready = stream_.wait_readable(longest_wait());
+      if (!ready.ok() && is_over(ready)) return false;
+      continue;
+    }
+    for (const auto region : {seen.first, seen.second}) {
+      if (!region.empty()) is_accessible = is_accessible && copy_(room.data(), region.data(), region.size());
+      room = room.subspan(region.size());
+    }
+    if (!stream_.consume(seen.size()).ok()) return false;
+  }
+  return true;
+}
+
 std::optional<FileAnswer> StreamConnection::receive_head() {
   FileAnswer head;
   if (!receive_all(std::as_writable_bytes(std::span(&head, 1)))) return {};
@@ -143,6 +179,7 @@ std::optional<FileAnswer> StreamConnection::receive(std::vector<std::byte>& payl
 /// Copies each piece out of the ring straight into the buffers.
 std::optional<HostConnection::Read> StreamConnection::receive_data(Buffers into, std::uint64_t length) {
   std::uint64_t moved = 0;
+  bool is_accessible = true;
   while (true) {
     const auto head = receive_head();
     if (!head || head->payload_bytes > length - moved) return {};
@@ -151,11 +188,11 @@ std::optional<HostConnection::Read> StreamConnection::receive_data(Buffers into,
     moved += left;
     while (left > 0) {
       const auto room = into.front(std::min(left, kPiece));
-      if (room.empty() || !receive_all(room)) return {};
+      if (room.empty() || !(copy_ != nullptr ? receive_copied(room, is_accessible) : receive_all(room))) return {};
       into.skip(room.size());
       left -= room.size();
     }
-    if (head->last != 0) return Read{moved, static_cast<int>(head->error)};
+    if (head->last != 0) return Read{moved, is_accessible ? static_cast<int>(head->error) : EFAULT};
   }
 }
 

@@ -103,6 +103,11 @@ class StreamConnection final : public HostConnection {
   /// Called every `kStall` while a call waits for the server; if it returns false, the call fails.
   void set_wait_check(std::function<bool()> may_wait) { may_wait_ = std::move(may_wait); }
   static constexpr std::chrono::milliseconds kStall{20};
+  /// Returns false if a byte of a range cannot be accessed.
+  using Copy = bool (*)(void* to, const void* from, std::size_t bytes);
+  /// From now on copies data with this function between the rings and the callers' buffers, which need not be
+  /// accessible. A read into one that is not ends with EFAULT; a write from one ends the connection.
+  void set_copy(Copy copy) { copy_ = copy; }
 
   [[nodiscard]] bool send(layout::FileRequest request, std::string_view name, std::string_view second, Buffers data,
                           std::uint64_t data_bytes) override;
@@ -114,6 +119,9 @@ class StreamConnection final : public HostConnection {
   [[nodiscard]] std::optional<layout::FileAnswer> receive_head();
   [[nodiscard]] bool send_all(std::span<const iovec> parts);
   [[nodiscard]] bool receive_all(std::span<std::byte> bytes);
+  [[nodiscard]] bool send_copied(std::span<const std::byte> data);
+  [[nodiscard]] bool receive_copied(std::span<std::byte> room, bool& is_accessible);
+  [[nodiscard]] Timeout longest_wait() const { return may_wait_ ? Timeout(kStall) : Timeout(); }
   [[nodiscard]] bool is_over(const Result& result) const;
 
   Stream stream_;
@@ -122,6 +130,7 @@ class StreamConnection final : public HostConnection {
   std::uint32_t id_ = 0;
   AtFaultPoint at_;
   std::function<bool()> may_wait_{};
+  Copy copy_ = nullptr;  ///< null: the callers' buffers are accessible
 };
 
 }  // namespace wherry::file

@@ -33,7 +33,7 @@ std::shared_ptr<DirectHost> DirectFiles::connection(const std::string& address) 
   constexpr long kUnused = 2;
   if (best != nullptr && best.use_count() == kUnused) return best;
   if (count >= kMostConnections) return best;
-  auto made = std::make_shared<DirectHost>(address, may_wait_);
+  auto made = std::make_shared<DirectHost>(address, caller_);
   connections_.push_back({address, made});
   return made;
 }

@@ -2,11 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <list>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "file/direct/direct_host.hpp"
 #include "layout/host_ticket.hpp"
@@ -26,8 +26,7 @@ class DirectFiles {
   };
   static constexpr std::size_t kMostConnections = 4;
 
-  /// @param may_wait  as in StreamConnection::set_wait_check; called by the waiting thread
-  explicit DirectFiles(std::function<bool()> may_wait) : may_wait_(std::move(may_wait)) {}
+  explicit DirectFiles(DirectHost::Caller caller) : caller_(std::move(caller)) {}
   DirectFiles(const DirectFiles&) = delete;
   DirectFiles& operator=(const DirectFiles&) = delete;
   ~DirectFiles() = default;
@@ -47,7 +46,7 @@ class DirectFiles {
   };
   std::shared_ptr<DirectHost> connection(const std::string& address);
 
-  std::function<bool()> may_wait_;
+  DirectHost::Caller caller_;
   std::mutex mutex_;
   std::list<Connection> connections_;
 };

@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "file/direct/bounce_buffer.hpp"
 #include "file/wire/hello.hpp"
 
 namespace wherry::file {
@@ -26,15 +25,19 @@ layout::FileRequest request_of(FileCall call, std::uint64_t handle) {
   return request;
 }
 
+/// Bytes of one request. Other threads' transfers on the connection wait for its end.
+constexpr std::size_t kMostPart = std::size_t{16} << 20;
+
 iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte*>(bytes.data()), bytes.size()}; }
 
 }  // namespace
 
-DirectHost::DirectHost(const std::string& address, std::function<bool()> may_wait)
+DirectHost::DirectHost(const std::string& address, const Caller& caller)
     : connection_(
           std::make_unique<StreamConnection>(address, 0, AtFaultPoint(), StreamConnection::kNoWait, kConnectTimeout)),
       boot_(boot_id_of(connection_->server())) {
-  connection_->set_wait_check(std::move(may_wait));
+  connection_->set_wait_check(caller.may_wait);
+  connection_->set_copy(caller.copy);
 }
 
 void DirectHost::break_off() {
@@ -91,8 +94,7 @@ DirectHost::File::~File() {
   host_.close_left();
 }
 
-/// One request, with a buffer that is known to be mapped.
-Result DirectHost::File::read_piece(std::uint64_t offset, std::span<std::byte> into) {
+Result DirectHost::File::read_part(std::uint64_t offset, std::span<std::byte> into) {
   const Turn turn(host_);
   if (host_.connection_ == nullptr) return Result::failure(ECONNRESET);
   layout::FileRequest request = request_of(FileCall::read, handle_);
@@ -110,34 +112,34 @@ Result DirectHost::File::read_piece(std::uint64_t offset, std::span<std::byte> i
 }
 
 Result DirectHost::File::read(std::uint64_t offset, std::span<std::byte> into) {
-  const BounceBuffer bounce;
   std::size_t done = 0;
   while (done < into.size()) {
-    const std::size_t length = std::min(into.size() - done, BounceBuffer::kBytes);
-    const Result got = read_piece(offset + done, bounce.first(length));
+    const std::size_t length = std::min(into.size() - done, kMostPart);
+    const Result got = read_part(offset + done, into.subspan(done, length));
     if (!got.ok()) return got;
-    if (!bounce.copy_to(into.subspan(done, got.bytes))) return Result::failure(EFAULT);
     done += got.bytes;
     if (got.bytes < length) break;
   }
   return Result::moved(done);
 }
 
+Result DirectHost::File::write_part(std::uint64_t offset, std::span<const std::byte> from) {
+  const Turn turn(host_);
+  layout::FileRequest request = request_of(FileCall::write, handle_);
+  request.offset = offset;
+  request.length = from.size();
+  const auto answer = host_.ask(request, {}, from, {});
+  if (!answer) return Result::failure(ECONNRESET);
+  if (answer->error != 0) return Result::failure(static_cast<int>(answer->error));
+  return answer->value == from.size() ? Result::moved(from.size()) : Result::failure(EIO);
+}
+
 Result DirectHost::File::write(std::uint64_t offset, std::span<const std::byte> from) {
-  const BounceBuffer bounce;
   std::size_t done = 0;
   while (done < from.size()) {
-    const std::size_t length = std::min(from.size() - done, BounceBuffer::kBytes);
-    if (!bounce.fill(from.subspan(done, length))) return Result::failure(EFAULT);
-    layout::FileRequest request = request_of(FileCall::write, handle_);
-    request.offset = offset + done;
-    request.length = length;
-    const Turn turn(host_);
-    const auto answer = host_.ask(request, {}, bounce.first(length), {});
-    if (!answer) return Result::failure(ECONNRESET);
-    if (answer->error != 0) return Result::failure(static_cast<int>(answer->error));
-    if (answer->value != length) return Result::failure(EIO);
-    done += length;
+    const Result put = write_part(offset + done, from.subspan(done, std::min(from.size() - done, kMostPart)));
+    if (!put.ok()) return put;
+    done += put.bytes;
   }
   return Result::moved(done);
 }

@@ -27,6 +27,12 @@ namespace wherry::file {
 /// Thread-safe; calls are serialized. After a fork it belongs to the parent.
 class DirectHost {
  public:
+  /// Functions that the calling thread runs.
+  struct Caller {
+    std::function<bool()> may_wait;  ///< as in StreamConnection::set_wait_check
+    StreamConnection::Copy copy;     ///< as in StreamConnection::set_copy
+  };
+
   /// An open file. Must end before its host does.
   class File {
    public:
@@ -38,20 +44,20 @@ class DirectHost {
     /// A short read is the end of the file. On failure some bytes of `into` may be overwritten. EFAULT: some of `into`
     /// is not writable.
     [[nodiscard]] Result read(std::uint64_t offset, std::span<std::byte> into);
-    /// On failure any part of the data may be in the file. EFAULT: some of `from` is not readable.
+    /// On failure any part of the data may be in the file. ECONNRESET: also if some of `from` is not readable.
     [[nodiscard]] Result write(std::uint64_t offset, std::span<const std::byte> from);
     [[nodiscard]] DirectHost& host() const { return host_; }
 
    private:
-    [[nodiscard]] Result read_piece(std::uint64_t offset, std::span<std::byte> into);
+    [[nodiscard]] Result read_part(std::uint64_t offset, std::span<std::byte> into);
+    [[nodiscard]] Result write_part(std::uint64_t offset, std::span<const std::byte> from);
 
     DirectHost& host_;
     std::uint64_t handle_;
   };
 
   /// Connects, without waiting for a listener. Throws Error.
-  /// @param may_wait  as in StreamConnection::set_wait_check
-  DirectHost(const std::string& address, std::function<bool()> may_wait);
+  DirectHost(const std::string& address, const Caller& caller);
   DirectHost(const DirectHost&) = delete;
   DirectHost& operator=(const DirectHost&) = delete;
   ~DirectHost() = default;

@@ -5,7 +5,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -23,6 +26,13 @@ namespace wherry::file {
 namespace {
 
 using namespace layout;
+
+/// By the kernel, which finds out what is accessible.
+bool copy(void* to, const void* from, std::size_t bytes) {
+  const iovec source{const_cast<void*>(from), bytes};
+  const iovec destination{to, bytes};
+  return ::process_vm_writev(::getpid(), &source, 1, &destination, 1, 0) == static_cast<ssize_t>(bytes);
+}
 
 class TicketsOfFiles : public ::testing::Test {
  protected:
@@ -52,7 +62,7 @@ class TicketsOfFiles : public ::testing::Test {
 
   ServedDirectory served_{{.lends = false}};
   Host maker_{served_.client()};
-  DirectHost direct_{served_.address(), [] { return true; }};
+  DirectHost direct_{served_.address(), {.may_wait = [] { return true; }, .copy = copy}};
 };
 
 TEST_F(TicketsOfFiles, OpenTheFileWhateverBecameOfItsName) {
@@ -133,6 +143,39 @@ TEST_F(TicketsOfFiles, AreBoundedInNumberUntilTheyAreUsed) {
   EXPECT_EQ(maker_.tickets().make(handle, kFileOpenRead, one), 0);
 }
 
+/// Two pages, the second of which is not accessible.
+class HalfABuffer {
+ public:
+  static constexpr std::size_t kPage = 4096;
+  HalfABuffer() : pages_(::mmap(nullptr, 2 * kPage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
+    EXPECT_EQ(::mprotect(static_cast<std::byte*>(pages_) + kPage, kPage, PROT_NONE), 0);
+  }
+  HalfABuffer(const HalfABuffer&) = delete;
+  HalfABuffer& operator=(const HalfABuffer&) = delete;
+  ~HalfABuffer() { ::munmap(pages_, 2 * kPage); }
+  [[nodiscard]] std::span<std::byte> bytes() const { return {static_cast<std::byte*>(pages_), 2 * kPage}; }
+
+ private:
+  void* pages_;
+};
+
+TEST_F(TicketsOfFiles, AreGoodForMoreReadsAfterOneIntoABufferThatIsNotAccessible) {
+  std::ofstream(served_.root() / "file") << std::string(100'000, 'x');
+  const auto file = opened_by(ticket(open(kFileOpenRead), kFileOpenRead));
+  const HalfABuffer half;
+  EXPECT_EQ(file->read(0, half.bytes()).error, EFAULT);
+  EXPECT_EQ(read(*file), std::string(100, 'x'));
+  EXPECT_EQ(file->read(0, half.bytes().first(HalfABuffer::kPage)).bytes, HalfABuffer::kPage);
+}
+
+TEST_F(TicketsOfFiles, WriteNothingThatIsNotAccessible) {
+  const auto file = opened_by(ticket(open(kFileOpenWrite), kFileOpenWrite));
+  const HalfABuffer half;
+  EXPECT_EQ(file->write(0, half.bytes()).error, ECONNRESET);
+  EXPECT_TRUE(direct_.is_broken());
+  EXPECT_LE(content_of(served_.root() / "file").size(), HalfABuffer::kPage);
+}
+
 TEST_F(TicketsOfFiles, EndWithTheServer) {
   const auto file = opened_by(ticket(open(kFileOpenRead), kFileOpenRead));
   served_.kill();
@@ -143,7 +186,7 @@ TEST_F(TicketsOfFiles, EndWithTheServer) {
 
 TEST_F(TicketsOfFiles, AreNotWaitedForAtAStoppedServerLongerThanTheCallerWill) {
   std::atomic<bool> may_wait{true};
-  DirectHost host(served_.address(), [&] { return may_wait.load(); });
+  DirectHost host(served_.address(), {.may_wait = [&] { return may_wait.load(); }, .copy = copy});
   std::unique_ptr<DirectHost::File> file;
   ASSERT_EQ(host.open(ticket(open(kFileOpenRead), kFileOpenRead), file), 0);
   ::kill(served_.pid(), SIGSTOP);

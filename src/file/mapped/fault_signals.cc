@@ -30,6 +30,9 @@ constexpr std::uint8_t kReadsBlocked = 64;
 [[gnu::tls_model("initial-exec")]] constinit thread_local unsigned mask_changes = 0;
 [[gnu::tls_model("initial-exec")]] constinit thread_local bool switches_contexts = false;
 
+// Of this thread; null: it has none.
+[[gnu::tls_model("initial-exec")]] constinit thread_local FaultsUnblocked* unblocked = nullptr;
+
 /// The program's action for a signal. Two copies: the handler reads one while the other is written.
 struct Actions {
   static constexpr unsigned kReset = 1;  // set to SIG_DFL by SA_RESETHAND
@@ -135,6 +138,7 @@ void set_mask_of_handler(int signal, const struct sigaction& action, const sigse
 void on_fault(int signal, siginfo_t* info, void* context) {
   const bool by_kernel = info->si_code > 0;
   if (by_kernel && resume_after_fault(context)) return;
+  if (!by_kernel && unblocked != nullptr) return unblocked->keep(signal, *info);
   const struct sigaction action = take_action(signal);
   if (action.sa_handler == SIG_IGN && !by_kernel) return;
   if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN) return end_by(signal, info);
@@ -166,6 +170,13 @@ bool catch_signal(int signal, Sigaction next) {
   set_ignored(signal, before.sa_handler == SIG_IGN);
   const struct sigaction caught = action_for_kernel(before, true);
   return next(signal, &caught, nullptr) == 0;
+}
+
+/// Of the two signals alone. Uses the system call, as a hook of the C library's function may look at the mask.
+void change_mask(int how) noexcept {
+  const std::uint64_t both = std::uint64_t{1} << (SIGBUS - 1) | std::uint64_t{1} << (SIGSEGV - 1);
+  ::syscall(SYS_rt_sigprocmask, how, &both, nullptr, sizeof both);
+  forget_signal_mask();
 }
 
 bool is_mask_open() {
@@ -272,6 +283,27 @@ void forget_mask_changes() noexcept { mask_changes = 0; }
 void always_ask_for_mask() noexcept {
   switches_contexts = true;
   forget_signal_mask();
+}
+
+FaultsUnblocked::FaultsUnblocked() noexcept {
+  for (Sent& one : sent_) one.is_set = false;
+  unblocked = this;
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  change_mask(SIG_UNBLOCK);
+}
+
+FaultsUnblocked::~FaultsUnblocked() {
+  change_mask(SIG_BLOCK);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  unblocked = nullptr;
+  for (const int signal : {SIGBUS, SIGSEGV}) {
+    Sent& sent = sent_[index_of(signal)];
+    if (sent.is_set) ::syscall(SYS_rt_tgsigqueueinfo, ::getpid(), ::syscall(SYS_gettid), signal, &sent.info);
+  }
+}
+
+void FaultsUnblocked::keep(int signal, const siginfo_t& info) noexcept {
+  sent_[index_of(signal)] = {.is_set = true, .info = info};
 }
 
 bool catches_faults() noexcept { return next_sigaction.load(std::memory_order_relaxed) != nullptr; }

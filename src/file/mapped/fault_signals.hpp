@@ -43,6 +43,26 @@ void forget_mask_changes() noexcept;
 /// now on.
 void always_ask_for_mask() noexcept;
 
+/// While it lives, this thread can make guarded copies although all its signals are to be blocked: the two signals are
+/// not. One of them that a process sends meanwhile is sent again at the end, when both are blocked again. Must not be
+/// nested.
+class FaultsUnblocked {
+ public:
+  FaultsUnblocked() noexcept;
+  FaultsUnblocked(const FaultsUnblocked&) = delete;
+  FaultsUnblocked& operator=(const FaultsUnblocked&) = delete;
+  ~FaultsUnblocked();
+  /// For the signal handler.
+  void keep(int signal, const siginfo_t& info) noexcept;
+
+ private:
+  struct Sent {
+    bool is_set;
+    siginfo_t info;
+  };
+  Sent sent_[2];  // one for each signal: blocked signals do not queue either
+};
+
 /// Whether both signals are caught.
 bool catches_faults() noexcept;
 /// As above, where no hook sees the program's own calls of sigaction: asks the kernel. Keeps errno.

@@ -19,6 +19,7 @@
 #include "arch/pause.hpp"
 #include "file/mapped/copies_under_way.hpp"
 #include "file/mapped/guarded_copy.hpp"
+#include "file/mapped/signals_blocked.hpp"
 #include "tests/common/in_child.hpp"
 #include "tests/common/sanitizer.hpp"
 
@@ -94,6 +95,35 @@ TEST_F(FaultSignals, TheProgramsHandlerGetsItsOwnFaultsAndNoneOfACopy) {
     EXPECT_TRUE(takes_faults()) << "siglongjmp has restored the mask";
     EXPECT_TRUE(copy_faults());
     EXPECT_EQ(calls, 1);
+  });
+}
+
+TEST_F(FaultSignals, CopiesAreGuardedWhereAllSignalsAreBlockedAndASentSignalArrivesAfterwards) {
+  in_child([] {
+    ASSERT_TRUE(catch_faults(::sigaction));
+    ASSERT_EQ(set(SIGSEGV, with(count)), 0);
+    {
+      const SignalsBlocked blocked;
+      EXPECT_FALSE(takes_faults());
+      for (int i = 0; i < 2; ++i) {
+        const FaultsUnblocked unblocked;
+        EXPECT_TRUE(takes_faults());
+        EXPECT_TRUE(copy_faults());
+        ::raise(SIGSEGV);
+        ::raise(SIGUSR1);
+        EXPECT_EQ(calls, 0);
+        EXPECT_TRUE(copy_faults());
+      }
+      sigset_t pending;
+      ::sigpending(&pending);
+      EXPECT_EQ(sigismember(&pending, SIGSEGV), 1);
+      EXPECT_EQ(sigismember(&pending, SIGBUS), 0);
+      EXPECT_FALSE(takes_faults());
+      ::signal(SIGUSR1, SIG_IGN);
+    }
+    EXPECT_EQ(calls, 1) << "as two signals that were blocked";
+    EXPECT_EQ(last, SIGSEGV);
+    EXPECT_TRUE(takes_faults());
   });
 }
 
