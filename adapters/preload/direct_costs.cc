@@ -10,6 +10,7 @@ namespace wherry::preload {
 namespace {
 
 using file::PathCosts;
+using Transfer = PathCosts::Transfer;
 
 constinit PathCosts costs;
 constinit std::atomic<bool> asked_where{false};
@@ -42,6 +43,15 @@ ChosenWay::ChosenWay(const DirectUse& use, Kind kind, std::uint64_t offset, std:
   transfer_ = {
       .kind = kind, .bytes = bytes, .in_order = use.is_sequential(offset, bytes), .crowded = costs.is_crowded()};
   choice_ = costs.choose(transfer_);
+  if (kind == Kind::miss && choice_->way == Way::host && !choice_->explores) {
+    Transfer hit = transfer_;
+    hit.kind = Kind::hit;
+    const file::Reuse::Costs each{.past = costs.estimate(transfer_, Way::host),
+                                  .through = costs.estimate(transfer_, Way::kernel),
+                                  .hit = costs.estimate(hit, Way::kernel)};
+    if (use.is_worth_filling(each, offset, bytes)) choice_->way = Way::kernel;
+  }
+  if (kind == Kind::hit && choice_->way == Way::kernel && !choice_->explores) use.expect_hits();
   preemptions_ = preemptions();
   begun_ = now_ns();
 }

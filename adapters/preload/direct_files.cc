@@ -30,6 +30,7 @@
 #include "file/mapped/fault_signals.hpp"
 #include "file/mapped/guarded_copy.hpp"
 #include "file/mapped/signals_blocked.hpp"
+#include "file/mapped/touched_parts.hpp"
 #include "next.hpp"
 #include "own_numbers.hpp"
 #include "vfork.hpp"
@@ -40,6 +41,8 @@ namespace {
 /// Pause after a file could not be opened, before another is tried: the server may be out of this process's reach.
 /// Doubled each time.
 constexpr std::uint32_t kOutOfReachMs = 1000;
+/// Number of reads that are expected to be hits after one that was.
+constexpr std::uint32_t kExpectedHits = 16;
 /// Time limits of opening and of closing a file.
 constexpr std::uint32_t kMostOpenMs = 2000;
 constexpr std::uint32_t kMostCloseMs = 100;
@@ -55,11 +58,16 @@ struct alignas(64) Slot {
   files::Path path = files::Path::kernel;
   std::atomic<std::uint64_t> next{0};      ///< offset behind the last transfer
   std::atomic<std::uint32_t> failures{0};  ///< since the last transfer that succeeded
+  std::atomic<std::uint32_t> hits{0};      ///< number of next reads that are expected to be hits
+  std::uint64_t serial = 0;                ///< of all files that were opened
+  file::Reuse reuse;
 };
 
 // Pages of zeros take no memory until they are written to.
 constinit std::array<std::atomic<std::uint64_t>, kDescriptors> words{};
 constinit std::array<Slot, 256> slots{};
+// Larger than those of mappings, with which these files share the table of touched parts.
+constinit std::atomic<std::uint64_t> last_serial{std::uint64_t{1} << 63};
 constinit std::atomic<const Direct*> direct{nullptr};
 constinit std::atomic<bool> is_missing{false};
 constinit std::atomic<bool> opening{false};
@@ -198,6 +206,9 @@ std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
   slot.path = *path;
   slot.next.store(0, std::memory_order_relaxed);
   slot.failures.store(failures, std::memory_order_relaxed);
+  slot.serial = last_serial.fetch_add(1, std::memory_order_relaxed) + 1;
+  slot.hits.store(0, std::memory_order_relaxed);
+  slot.reuse.reset();
   slot.users.store(1, std::memory_order_release);  // USERS release: the fields
   return Word::of(kFirstSlot + static_cast<std::uint32_t>(number));
 }
@@ -309,6 +320,16 @@ bool DirectUse::is_sequential(std::uint64_t offset, std::size_t bytes) const noe
   return slots[static_cast<unsigned>(slot_)].next.exchange(offset + bytes, std::memory_order_relaxed) == offset;
 }
 
+void DirectUse::expect_hits() const noexcept {
+  slots[static_cast<unsigned>(slot_)].hits.store(kExpectedHits, std::memory_order_relaxed);
+}
+
+bool DirectUse::is_worth_filling(const file::Reuse::Costs& costs, std::uint64_t offset,
+                                 std::size_t bytes) const noexcept {
+  Slot& slot = slots[static_cast<unsigned>(slot_)];
+  return slot.reuse.is_worth_filling(costs, file::mapped::was_touched(slot.serial, offset, bytes));
+}
+
 layout::TransferClass* DirectUse::transfer_classes() const noexcept {
   return direct.load(std::memory_order_relaxed)->transfer_classes();
 }
@@ -330,6 +351,18 @@ bool is_ready(int fd) noexcept {
   const std::uint64_t until = out_of_reach.load(std::memory_order_relaxed);
   if (until != 0 && !is_over(static_cast<std::uint32_t>(until))) return false;
   return word.kind() == kNew || (word.waits() && is_over(word.time()));
+}
+
+/// Does not enter the slot: the number is a hint, of whichever file has the slot.
+bool is_expected_hit(int fd, std::uint64_t offset, std::size_t bytes) noexcept {
+  const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
+  if (word.slot() < 0) return false;
+  Slot& slot = slots[static_cast<unsigned>(word.slot())];
+  const std::uint32_t hits = slot.hits.load(std::memory_order_relaxed);
+  if (hits == 0) return false;
+  slot.hits.store(hits - 1, std::memory_order_relaxed);
+  slot.next.store(offset + bytes, std::memory_order_relaxed);
+  return true;
 }
 
 void forget_direct(int fd) noexcept {

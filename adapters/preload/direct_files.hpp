@@ -16,6 +16,7 @@
 
 #include "base/not_cancelled.hpp"
 #include "direct/direct.hpp"
+#include "file/direct/reuse.hpp"
 
 namespace wherry::preload {
 
@@ -62,6 +63,12 @@ class DirectUse {
   void boot(std::uint8_t (&id)[16]) const noexcept;
   /// Whether this transfer begins where the last one of the descriptor ended.
   [[nodiscard]] bool is_sequential(std::uint64_t offset, std::size_t bytes) const noexcept;
+  /// To be called when a read was left to the kernel because its pages are there.
+  void expect_hits() const noexcept;
+  /// For a read that would go past the mount, because its pages are missing: whether it should bring them into the page
+  /// cache instead.
+  [[nodiscard]] bool is_worth_filling(const file::Reuse::Costs& costs, std::uint64_t offset,
+                                      std::size_t bytes) const noexcept;
   /// Returns kTransferClasses entries in which other processes see this one's choices, or null.
   [[nodiscard]] layout::TransferClass* transfer_classes() const noexcept;
   void succeeded() const noexcept;
@@ -77,6 +84,9 @@ class DirectUse {
 
 /// Whether a DirectUse is worthwhile now.
 bool is_ready(int fd) noexcept;
+/// Whether to leave this read to the kernel without another look at the pages: the last ones were there. Looking takes
+/// half as long as a read of 64 KiB.
+bool is_expected_hit(int fd, std::uint64_t offset, std::size_t bytes) noexcept;
 
 /// To be called when a descriptor is about to be closed, or is already another file's.
 void forget_direct(int fd) noexcept;

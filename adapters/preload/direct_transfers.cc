@@ -119,9 +119,10 @@ bool may_be_direct(int fd, std::size_t bytes) noexcept {
 
 std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset) {
   if (!is_usual(bytes, offset)) return std::nullopt;
+  const auto at = static_cast<std::uint64_t>(offset);
+  if (!reports() && is_expected_hit(fd, at, bytes)) return WHERRY_NEXT(pread, fd, buffer, bytes, offset);
   pthread_testcancel();
   const int error = errno;
-  const auto at = static_cast<std::uint64_t>(offset);
   ChosenWay chosen;
   std::int64_t got = -1;
   {
