@@ -288,13 +288,13 @@ void always_ask_for_mask() noexcept {
 FaultsUnblocked::FaultsUnblocked() noexcept {
   for (Sent& one : sent_) one.is_set = false;
   unblocked = this;
-  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // UNBLOCKED barrier: no handler runs here before
   change_mask(SIG_UNBLOCK);
 }
 
 FaultsUnblocked::~FaultsUnblocked() {
   change_mask(SIG_BLOCK);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
+  std::atomic_signal_fence(std::memory_order_seq_cst);  // UNBLOCKED barrier: no handler runs here afterwards
   unblocked = nullptr;
   for (const int signal : {SIGBUS, SIGSEGV}) {
     Sent& sent = sent_[index_of(signal)];
