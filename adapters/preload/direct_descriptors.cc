@@ -10,7 +10,7 @@
 namespace wherry::preload {
 
 bool look(int fd, struct statx& found) noexcept {
-  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO, &found) == 0;
+  return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO | STATX_SIZE, &found) == 0;
 }
 
 std::optional<files::Path> path_on_mount(int fd, const struct statx& found) noexcept {

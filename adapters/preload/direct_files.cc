@@ -295,10 +295,12 @@ DirectUse::~DirectUse() {
 }
 
 /// Whether the descriptor still has the slot's file. A call that passed no hook may have given the number to another.
-bool DirectUse::is_same_file() const noexcept {
+bool DirectUse::is_same_file() noexcept {
   const Slot& slot = slots[static_cast<unsigned>(slot_)];
   struct statx found{};
-  return look(fd_, found) && found.stx_dev_major == slot.device_major && found.stx_dev_minor == slot.device_minor &&
+  if (!look(fd_, found)) return false;
+  known_size_ = found.stx_size;
+  return found.stx_dev_major == slot.device_major && found.stx_dev_minor == slot.device_minor &&
          found.stx_ino == slot.inode && access_of(fd_) == slot.access;
 }
 

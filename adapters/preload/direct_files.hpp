@@ -58,6 +58,8 @@ class DirectUse {
   explicit operator bool() const { return slot_ >= 0; }
 
   [[nodiscard]] files::Path path() const noexcept;
+  /// The size of the file in bytes, as this kernel knew it at construction.
+  [[nodiscard]] std::uint64_t known_size() const noexcept { return known_size_; }
   [[nodiscard]] std::int64_t read(std::uint64_t offset, void* into, std::size_t bytes) const noexcept;
   [[nodiscard]] std::int64_t write(std::uint64_t offset, const void* from, std::size_t bytes) const noexcept;
   void boot(std::uint8_t (&id)[16]) const noexcept;
@@ -76,10 +78,11 @@ class DirectUse {
   void give_up() noexcept;
 
  private:
-  [[nodiscard]] bool is_same_file() const noexcept;
+  [[nodiscard]] bool is_same_file() noexcept;
 
   int fd_;
   int slot_ = -1;
+  std::uint64_t known_size_ = 0;
 };
 
 /// Whether a DirectUse is worthwhile now.

@@ -84,9 +84,11 @@ using Way = ChosenWay::Way;
 enum class Written : std::uint8_t { not_begun, all, in_part };
 
 /// Tells the mount of a write, and the kernel of the size that follows from it.
-bool report_write(int fd, const layout::HostWritten& written) noexcept {
+/// @param known_size  as the kernel knows it
+bool report_write(int fd, const layout::HostWritten& written, std::uint64_t known_size) noexcept {
+  if (WHERRY_NEXT(ioctl, fd, layout::kHostTicketWritten, &written) != 0) return false;
   struct stat status{};
-  return WHERRY_NEXT(ioctl, fd, layout::kHostTicketWritten, &written) == 0 && ::fstat(fd, &status) == 0;
+  return written.offset + written.length <= known_size || ::fstat(fd, &status) == 0;
 }
 
 Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, ChosenWay& chosen) noexcept {
@@ -99,14 +101,14 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
       .offset = static_cast<std::uint64_t>(offset), .length = bytes, .failed = 0, .reserved = 0, .boot = {}};
   use.boot(written.boot);
   const std::int64_t put = use.write(written.offset, buffer, bytes);
-  if (put == static_cast<std::int64_t>(bytes) && report_write(fd, written)) {
+  if (put == static_cast<std::int64_t>(bytes) && report_write(fd, written, use.known_size())) {
     use.succeeded();
     return Written::all;
   }
   // The caller then makes the whole write by the kernel. A signal handler may write before that, so no part of this
   // write may reach the file later.
   written.failed = 1;
-  report_write(fd, written);
+  report_write(fd, written, 0);
   use.give_up();
   return Written::in_part;
 }
