@@ -10,7 +10,11 @@ namespace wherry::preload {
 namespace {
 
 using file::PathCosts;
+using Way = PathCosts::Way;
 using Transfer = PathCosts::Transfer;
+
+/// The kernel reads ahead, but writes in any order take the same time.
+constexpr bool kWritesInOrder = true;
 
 constinit PathCosts costs;
 constinit std::atomic<bool> asked_where{false};
@@ -32,6 +36,19 @@ void show_costs(const DirectUse& use) noexcept {
   costs.show_in(use.transfer_classes());
 }
 
+/// For a read whose pages are missing. The kernel reads ahead for reads in order, so most of those are hits.
+file::Reuse::Costs costs_of_read(const Transfer& miss) noexcept {
+  constexpr std::uint64_t kReadAhead = std::uint64_t{1} << 20;  // at most: 128 KiB if the mount's user is not root
+  Transfer there = miss;
+  there.kind = ChosenWay::Kind::hit;
+  file::Reuse::Costs each{.past = costs.estimate(miss, Way::host),
+                          .through = costs.estimate(miss, Way::kernel),
+                          .hit = costs.estimate(there, Way::kernel)};
+  if (miss.in_order && miss.bytes < kReadAhead && each.through > each.hit)
+    each.through = each.hit + (each.through - each.hit) * miss.bytes / kReadAhead;
+  return each;
+}
+
 }  // namespace
 
 ChosenWay::ChosenWay(const DirectUse& use, Kind kind, std::uint64_t offset, std::size_t bytes) noexcept {
@@ -40,18 +57,33 @@ ChosenWay::ChosenWay(const DirectUse& use, Kind kind, std::uint64_t offset, std:
     return;
   }
   show_costs(use);
-  transfer_ = {
-      .kind = kind, .bytes = bytes, .in_order = use.is_sequential(offset, bytes), .crowded = costs.is_crowded()};
+  transfer_ = {.kind = kind,
+               .bytes = bytes,
+               .in_order = kind == Kind::write ? kWritesInOrder : use.is_sequential(offset, bytes),
+               .crowded = costs.is_crowded()};
   choice_ = costs.choose(transfer_);
-  if (kind == Kind::miss && choice_->way == Way::host && !choice_->explores) {
-    Transfer hit = transfer_;
-    hit.kind = Kind::hit;
-    const file::Reuse::Costs each{.past = costs.estimate(transfer_, Way::host),
-                                  .through = costs.estimate(transfer_, Way::kernel),
-                                  .hit = costs.estimate(hit, Way::kernel)};
-    if (use.is_worth_filling(each, offset, bytes)) choice_->way = Way::kernel;
-  }
+  if (kind == Kind::miss && choice_->way == Way::host && !choice_->explores &&
+      use.is_worth_filling(costs_of_read(transfer_), offset, bytes))
+    choice_->way = Way::kernel;
   if (kind == Kind::hit && choice_->way == Way::kernel && !choice_->explores) use.expect_hits();
+  const bool is_measured = kind != Kind::write || use.is_measured();
+  if (kind == Kind::write && choice_->way == Way::kernel) {
+    // The kernel's way is not measured while the file is open at the server.
+    if (is_measured && !choice_->explores) return;
+    choice_ = PathCosts::Choice{.way = Way::host, .explores = false};
+  }
+  begin();
+}
+
+ChosenWay ChosenWay::before_opening(std::size_t bytes) noexcept {
+  ChosenWay way;
+  way.transfer_ = {.kind = Kind::write, .bytes = bytes, .in_order = kWritesInOrder, .crowded = costs.is_crowded()};
+  way.choice_ = costs.choose(way.transfer_);
+  way.begin();
+  return way;
+}
+
+void ChosenWay::begin() noexcept {
   preemptions_ = preemptions();
   begun_ = now_ns();
 }

@@ -25,14 +25,22 @@ class ChosenWay {
   /// Chooses a way by the file's path, or on `auto` by the cost of earlier transfers. The caller has a DirectCall.
   ChosenWay(const DirectUse& use, Kind kind, std::uint64_t offset, std::size_t bytes) noexcept;
 
+  /// The same for a write to a file on the path `auto` that this process has not opened at the server. While it has,
+  /// the mount cannot keep writes to the file, so those by the kernel take longer.
+  static ChosenWay before_opening(std::size_t bytes) noexcept;
+
   [[nodiscard]] bool is(Way way) const { return choice_ && choice_->way == way; }
+  /// Whether the slower way was chosen, to measure it.
+  [[nodiscard]] bool explores() const { return choice_ && choice_->explores; }
+  /// The transfer begins now, later than the choice.
+  void begin() noexcept;
   /// To be called after the transfer, which has moved `moved` bytes. Records its time if those are all.
   void note(ssize_t moved) const noexcept;
 
  private:
   std::optional<file::PathCosts::Choice> choice_;
   file::PathCosts::Transfer transfer_;
-  std::uint64_t begun_ = 0;  ///< in ns; 0 if the path is `host`, for which nothing is recorded
+  std::uint64_t begun_ = 0;  ///< in ns; 0: nothing is recorded
   long preemptions_ = 0;     ///< preemptions of the thread before
 };
 

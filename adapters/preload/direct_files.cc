@@ -41,6 +41,8 @@ namespace {
 /// Pause after a file could not be opened, before another is tried: the server may be out of this process's reach.
 /// Doubled each time.
 constexpr std::uint32_t kOutOfReachMs = 1000;
+/// Number of writes that tell how long writes past the mount take.
+constexpr std::uint32_t kLeastWrites = 8;
 /// Number of reads that are expected to be hits after one that was.
 constexpr std::uint32_t kExpectedHits = 16;
 /// Time limits of opening and of closing a file.
@@ -58,8 +60,9 @@ struct alignas(64) Slot {
   files::Path path = files::Path::kernel;
   std::atomic<std::uint64_t> next{0};      ///< offset behind the last transfer
   std::atomic<std::uint32_t> failures{0};  ///< since the last transfer that succeeded
-  std::atomic<std::uint32_t> hits{0};      ///< number of next reads that are expected to be hits
-  std::uint64_t serial = 0;                ///< of all files that were opened
+  std::atomic<std::uint32_t> writes{0};
+  std::atomic<std::uint32_t> hits{0};  ///< number of next reads that are expected to be hits
+  std::uint64_t serial = 0;            ///< of all files that were opened
   file::Reuse reuse;
 };
 
@@ -207,6 +210,7 @@ std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
   slot.next.store(0, std::memory_order_relaxed);
   slot.failures.store(failures, std::memory_order_relaxed);
   slot.serial = last_serial.fetch_add(1, std::memory_order_relaxed) + 1;
+  slot.writes.store(0, std::memory_order_relaxed);
   slot.hits.store(0, std::memory_order_relaxed);
   slot.reuse.reset();
   slot.users.store(1, std::memory_order_release);  // USERS release: the fields
@@ -322,6 +326,10 @@ bool DirectUse::is_sequential(std::uint64_t offset, std::size_t bytes) const noe
   return slots[static_cast<unsigned>(slot_)].next.exchange(offset + bytes, std::memory_order_relaxed) == offset;
 }
 
+bool DirectUse::is_measured() const noexcept {
+  return slots[static_cast<unsigned>(slot_)].writes.fetch_add(1, std::memory_order_relaxed) >= kLeastWrites;
+}
+
 void DirectUse::expect_hits() const noexcept {
   slots[static_cast<unsigned>(slot_)].hits.store(kExpectedHits, std::memory_order_relaxed);
 }
@@ -345,6 +353,10 @@ void DirectUse::give_up() noexcept {
   if (words[static_cast<unsigned>(fd_)].compare_exchange_strong(
           word, pause_after(slots[static_cast<unsigned>(slot_)].failures.load(std::memory_order_relaxed) + 1)))
     leave(slots[static_cast<unsigned>(slot_)]);
+}
+
+bool is_open_at_host(int fd) noexcept {
+  return Word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)}.slot() >= 0;
 }
 
 bool is_ready(int fd) noexcept {

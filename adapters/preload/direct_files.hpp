@@ -65,6 +65,9 @@ class DirectUse {
   void boot(std::uint8_t (&id)[16]) const noexcept;
   /// Whether this transfer begins where the last one of the descriptor ended.
   [[nodiscard]] bool is_sequential(std::uint64_t offset, std::size_t bytes) const noexcept;
+  /// Counts a write. Returns whether enough writes have gone past the mount, since the file was opened, to tell how
+  /// long they take.
+  [[nodiscard]] bool is_measured() const noexcept;
   /// To be called when a read was left to the kernel because its pages are there.
   void expect_hits() const noexcept;
   /// For a read that would go past the mount, because its pages are missing: whether it should bring them into the page
@@ -74,7 +77,8 @@ class DirectUse {
   /// Returns kTransferClasses entries in which other processes see this one's choices, or null.
   [[nodiscard]] layout::TransferClass* transfer_classes() const noexcept;
   void succeeded() const noexcept;
-  /// To be called after a failed transfer: leaves the descriptor's next transfers to the kernel, for a time.
+  /// To be called after a failed transfer, or when the kernel's way is the faster one: closes the file, and leaves the
+  /// descriptor's next transfers to the kernel, for a time that doubles.
   void give_up() noexcept;
 
  private:
@@ -85,6 +89,8 @@ class DirectUse {
   std::uint64_t known_size_ = 0;
 };
 
+/// Whether the descriptor's file is open at the server.
+bool is_open_at_host(int fd) noexcept;
 /// Whether a DirectUse is worthwhile now.
 bool is_ready(int fd) noexcept;
 /// Whether to leave this read to the kernel without another look at the pages: the last ones were there. Looking takes

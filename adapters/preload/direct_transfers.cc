@@ -92,17 +92,24 @@ bool report_write(int fd, const layout::HostWritten& written, std::uint64_t know
 }
 
 Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, ChosenWay& chosen) noexcept {
+  const bool explores = chosen.explores();
   const DirectCall here(kMostWaitMs);
   DirectUse use(fd, true, bytes);
   if (!use) return Written::not_begun;
-  chosen = ChosenWay(use, Kind::write, static_cast<std::uint64_t>(offset), bytes);
-  if (chosen.is(Way::kernel)) return Written::not_begun;
+  if (explores)
+    chosen.begin();
+  else
+    chosen = ChosenWay(use, Kind::write, static_cast<std::uint64_t>(offset), bytes);
+  if (chosen.is(Way::kernel)) {
+    use.give_up();  // so that the mount can keep writes
+    return Written::not_begun;
+  }
   layout::HostWritten written{
       .offset = static_cast<std::uint64_t>(offset), .length = bytes, .failed = 0, .reserved = 0, .boot = {}};
   use.boot(written.boot);
   const std::int64_t put = use.write(written.offset, buffer, bytes);
   if (put == static_cast<std::int64_t>(bytes) && report_write(fd, written, use.known_size())) {
-    use.succeeded();
+    if (!explores) use.succeeded();
     return Written::all;
   }
   // The caller then makes the whole write by the kernel. A signal handler may write before that, so no part of this
@@ -150,7 +157,8 @@ std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t byt
   pthread_testcancel();
   const int error = errno;
   ChosenWay chosen;
-  const Written done = write_once(fd, buffer, bytes, offset, chosen);
+  if (!is_open_at_host(fd) && path_past_mount(fd) == files::Path::automatic) chosen = ChosenWay::before_opening(bytes);
+  const Written done = chosen.is(Way::kernel) ? Written::not_begun : write_once(fd, buffer, bytes, offset, chosen);
   errno = error;
   if (done != Written::all && !chosen.is(Way::kernel)) return std::nullopt;
   const ssize_t put =

@@ -51,8 +51,9 @@ class PathCosts {
     // Limits the sample: a thread that had no core for a while does not measure the way.
     const std::uint64_t sample = std::min(nominal, now * kMostGrowth);
     layout::TransferWay& way = way_of(classes_[class_of(transfer)], choice.way);
-    const bool is_first = way.estimate_ns.load(std::memory_order_relaxed) == 0;
-    const std::uint64_t after = is_first ? sample : now - now / kWeight + sample / kWeight;
+    // The mean of the first samples: the very first one may touch new memory.
+    const std::uint64_t weight = std::min(way.calls.load(std::memory_order_relaxed) + 1, kWeight);
+    const std::uint64_t after = now - now / weight + sample / weight;
     way.estimate_ns.store(std::max<std::uint64_t>(after, 1), std::memory_order_relaxed);
     way.calls.fetch_add(1, std::memory_order_relaxed);
     way.bytes.fetch_add(transfer.bytes, std::memory_order_relaxed);

@@ -100,6 +100,13 @@ void note(PathCosts& costs, const Transfer& transfer, Way way, std::uint64_t nan
   costs.note(transfer, {.way = way, .explores = false}, nanoseconds, preempted);
 }
 
+TEST(CostsOfPaths, AreTheMeanOfTheFirstTransfers) {
+  PathCosts costs;
+  note(costs, kMiss, Way::host, 900'000);
+  for (int i = 0; i < 7; ++i) note(costs, kMiss, Way::host, 100'000);
+  EXPECT_NEAR(static_cast<double>(costs.estimate(kMiss, Way::host)), 200'000, 1000);
+}
+
 TEST(CostsOfPaths, AreCountedApartByOrder) {
   PathCosts costs;
   for (int i = 0; i < 100; ++i) {
