@@ -60,9 +60,9 @@ struct alignas(64) Slot {
   files::Path path = files::Path::kernel;
   std::atomic<std::uint64_t> next{0};      ///< offset behind the last transfer
   std::atomic<std::uint32_t> failures{0};  ///< since the last transfer that succeeded
-  std::atomic<std::uint32_t> writes{0};
-  std::atomic<std::uint32_t> hits{0};  ///< number of next reads that are expected to be hits
-  std::uint64_t serial = 0;            ///< of all files that were opened
+  std::atomic<std::uint32_t> writes{0};    ///< since the file was opened
+  std::atomic<std::uint32_t> hits{0};      ///< number of next reads that are expected to be hits
+  std::uint64_t serial = 0;                ///< of all files that were opened
   file::Reuse reuse;
 };
 
