@@ -24,6 +24,8 @@ constexpr const char* kApi = "wherry-bench-file-api";
 constexpr const char* kFuse = "wherry-bench-file-fuse";
 constexpr const char* kMount = "wherry-bench-file-mount";
 
+constexpr const char* kSshfs = "--sshfs";
+
 constexpr std::array kDescriptions{
     FileSystem::Description{"native", "a program's read, write, pread, pwrite, fsync, and the kernel's page cache"},
     FileSystem::Description{"wherry-run-kernel",
@@ -63,6 +65,10 @@ constexpr std::array kDescriptions{
     FileSystem::Description{"wherry-mount-auto",
                             "the same by wherry run --files, WHERRY_FILE_PATH=auto: past the mount where it pays",
                             kMount, Start::mount, "auto"},
+    FileSystem::Description{"sshfs",
+                            "the same program on sshfs, with OpenSSH's sftp-server at the other end of a pair of "
+                            "sockets: no encryption, no network",
+                            kMount, Start::mount, kSshfs},
     FileSystem::Description{
         "fuse-cached",
         "the same program on a libfuse file system that passes all on: page cache, write-back, many threads", kFuse,
@@ -91,7 +97,9 @@ std::string hindrance(const FileSystem::Description& system, const std::optional
     return "libwherry-preload.so is not in this installation; make install installs it";
   }
   if (!fuse) return {};
-  const Child check = start({*program, "check"});
+  std::vector<std::string> command{*program, "check"};
+  if (path == kSshfs) command.emplace_back(path);
+  const Child check = start(command);
   return reap(check.pid) == 0 ? "" : check.words + "; mounting needs /dev/fuse and the right to mount";
 }
 

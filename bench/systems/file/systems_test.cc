@@ -159,6 +159,17 @@ TEST_F(FileSystems, WhereFuseIsForbiddenItIsMissingAndTheReasonIsTold) {
                                                Field(&Missing::reason, HasSubstr("no device for check; mounting")))));
 }
 
+TEST_F(FileSystems, SshfsAloneIsMissingWhereItIsNotInstalled) {
+  const fs::path program = folder_.path() / "wherry-bench-file-mount";
+  std::ofstream(program) << "#!/bin/bash\n[ \"$2\" != --sshfs ] || { echo no program sshfs; exit 1; }\n";
+  fs::permissions(program, fs::perms::owner_all);
+  Registry registry;
+  add_systems(registry);
+  EXPECT_THAT(registry.missing,
+              Contains(AllOf(Field(&Missing::name, "sshfs"), Field(&Missing::reason, HasSubstr("no program sshfs")))));
+  EXPECT_THAT(registry.missing, Not(Contains(Field(&Missing::name, "wherry-mount"))));
+}
+
 TEST_F(FileSystems, WithoutTheProgramAllAreMissing) {
   Registry registry;
   add_systems(registry);
