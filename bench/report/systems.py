@@ -71,6 +71,7 @@ FILE = {
     "wherry-mount-card": (("#4f5d75", "#a3b1cc"), "v"),
     "wherry-mount-host": (("#9d0208", "#f28482"), "D"),
     "wherry-mount-auto": (("#2f6f4e", "#8fd0ac"), "o"),
+    "sshfs": (("#5c6bc0", "#aab4ec"), "*"),
     "fuse-cached": (("#c77b1e", "#f0b063"), "^"),
     "fuse-through": (("#a04000", "#e59866"), ">"),
     "fuse-direct": (("#7b5b2e", "#c9a66b"), "P"),
