@@ -52,7 +52,10 @@ class PathCosts {
     const std::uint64_t sample = std::min(nominal, now * kMostGrowth);
     layout::TransferWay& way = way_of(classes_[class_of(transfer)], choice.way);
     // The mean of the first samples: the very first one may touch new memory.
-    const std::uint64_t weight = std::min(way.calls.load(std::memory_order_relaxed) + 1, kWeight);
+    std::atomic<std::uint8_t>& samples = samples_[class_of(transfer)][choice.way == Way::host ? 0 : 1];
+    const auto weight =
+        static_cast<std::uint8_t>(std::min<std::uint64_t>(samples.load(std::memory_order_relaxed) + 1, kWeight));
+    samples.store(weight, std::memory_order_relaxed);
     const std::uint64_t after = now - now / weight + sample / weight;
     way.estimate_ns.store(std::max<std::uint64_t>(after, 1), std::memory_order_relaxed);
     way.calls.fetch_add(1, std::memory_order_relaxed);
@@ -156,6 +159,8 @@ class PathCosts {
   }
 
   std::array<layout::TransferClass, layout::kTransferClasses> classes_{};
+  /// Samples in the estimates of each class, by the host and by the kernel; at most kWeight.
+  std::array<std::array<std::atomic<std::uint8_t>, 2>, layout::kTransferClasses> samples_{};
   std::atomic<layout::TransferClass*> shown_{nullptr};
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> explored_{0};

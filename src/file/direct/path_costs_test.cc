@@ -107,6 +107,14 @@ TEST(CostsOfPaths, AreTheMeanOfTheFirstTransfers) {
   EXPECT_NEAR(static_cast<double>(costs.estimate(kMiss, Way::host)), 200'000, 1000);
 }
 
+TEST(CostsOfPaths, AreKeptByAForkedChild) {
+  PathCosts costs;
+  for (int i = 0; i < 8; ++i) note(costs, kMiss, Way::host, 100'000);
+  costs.forget_after_fork();
+  note(costs, kMiss, Way::host, 300'000);
+  EXPECT_LT(costs.estimate(kMiss, Way::host), 150'000U);
+}
+
 TEST(CostsOfPaths, AreCountedApartByOrder) {
   PathCosts costs;
   for (int i = 0; i < 100; ++i) {
