@@ -248,9 +248,11 @@ sender = subprocess.Popen(["sh", "-c", "while kill -SEGV $0 && kill -BUS $0; do 
 data = os.pread(os.open("file", os.O_RDONLY), 1 << 20, 0)
 for flags, call in ((os.O_RDONLY, lambda: os.pread(file, 1 << 20, 0) == data), (os.O_WRONLY, lambda: os.pwrite(file, data, 0) == 1 << 20)):
     file = os.open("file", flags)
-    assert all(call() for _ in range(500))
+    calls = 0
+    while calls < 500 or len(set(came)) < {2 if action == "handler" else 0}:
+        assert call()
+        calls += 1
 sender.kill()
-assert len(set(came)) == {2 if action == "handler" else 0}, came[:10]
 """
     _, report = run(server, here, code)
     assert report.calls("reads from the host") > 0 and report.calls("writes to the host") > 0
