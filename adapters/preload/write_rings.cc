@@ -143,7 +143,8 @@ class RingWriter {
   [[nodiscard]] bool has_room(std::uint64_t last, std::uint64_t bytes) const {
     // RING-TAKEN acquire: the mount does not read this memory any more. The last record has the offset, so it stays.
     const std::uint64_t first = std::min(header().taken.load(std::memory_order_acquire), last);
-    return tail(last) + bytes - first <= kWriteRingBytes;
+    const std::uint64_t end = tail(last) + bytes;
+    return end - first <= kWriteRingBytes && end <= header().limit.load(std::memory_order_relaxed);
   }
   [[nodiscard]] bool ask_mount() const noexcept {
     return WHERRY_NEXT(ioctl, fd_, layout::kWriteRingTake, nullptr) == 0;

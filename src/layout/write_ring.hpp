@@ -20,7 +20,7 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kWriteRingVersion = 1;
+inline constexpr std::uint32_t kWriteRingVersion = 2;
 inline constexpr std::uint32_t kWriteRingMagic = 0x474E5257;  ///< "WRNG" as bytes
 inline constexpr std::uint64_t kWriteRingBytes = std::uint64_t{2} << 20;
 /// In `last`: no record becomes valid any more.
@@ -39,14 +39,15 @@ struct WriteRingHeader {
   RingWord64 last;  // W: both: position of the last valid record; kWriteRingSealed
   std::uint8_t reserved1[56];
   RingWord64 taken;   // W: mount: position behind the last record that it has taken
+  RingWord64 limit;   // W: mount: position that no record exceeds: the server's disk has space up to there
   RingWord32 sleeps;  // W: both: 1: the mount takes no records until the program asks it to
-  std::uint8_t reserved2[52];
+  std::uint8_t reserved2[44];
 };
 static_assert(sizeof(WriteRingHeader) == 192 && offsetof(WriteRingHeader, magic) == 4);
 static_assert(offsetof(WriteRingHeader, random) == 8 && offsetof(WriteRingHeader, reserved0) == 24);
 static_assert(offsetof(WriteRingHeader, last) == 64 && offsetof(WriteRingHeader, reserved1) == 72);
-static_assert(offsetof(WriteRingHeader, taken) == 128 && offsetof(WriteRingHeader, sleeps) == 136);
-static_assert(offsetof(WriteRingHeader, reserved2) == 140);
+static_assert(offsetof(WriteRingHeader, taken) == 128 && offsetof(WriteRingHeader, limit) == 136);
+static_assert(offsetof(WriteRingHeader, sleeps) == 144 && offsetof(WriteRingHeader, reserved2) == 148);
 
 /// W: program, before it is valid.
 struct WriteRingRecord {

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -40,6 +42,12 @@ class ProgramRing {
   }
   [[nodiscard]] layout::WriteRingRecord& record_at(std::uint64_t position) const {
     return *reinterpret_cast<layout::WriteRingRecord*>(byte_at(position));
+  }
+  [[nodiscard]] bool has_room(std::size_t length) const {
+    const std::uint64_t last = header_->last.load() & ~layout::kWriteRingSealed;
+    const std::uint64_t end = last + layout::write_ring_bytes(record_at(last).length) +
+                              layout::write_ring_bytes(static_cast<std::uint32_t>(length));
+    return end - std::min(header_->taken.load(), last) <= layout::kWriteRingBytes && end <= header_->limit.load();
   }
   /// Returns whether the record became valid. The caller makes sure that there is room.
   bool write(std::uint64_t offset, std::string_view data) const {

@@ -67,6 +67,11 @@ KeptFile::Why KeptFile::may_keep() const {
   return state_ == State::held ? Why::done : Why::over;
 }
 
+/// Requires the lock. The program may use the rest without asking.
+std::uint64_t KeptFile::room_beside_ring() const {
+  return ring_ == nullptr ? room_ : room_ - std::min(room_, ring_->expected());
+}
+
 /// Adds an empty record at the end. False: no memory.
 bool KeptFile::make_room_for_record() {
   try {
@@ -84,7 +89,7 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
   if (!take_ring()) return {.why = Why::full};
   note_writer(by);
   const std::size_t asked = from.size();
-  from = from.first(std::min<std::uint64_t>(asked, room_));
+  from = from.first(std::min<std::uint64_t>(asked, room_beside_ring()));
   kept.bytes = add(offset, from);
   count(kept);
   if (kept.bytes < asked) kept.why = kept.bytes < from.size() ? Why::full : Why::no_room;
@@ -116,7 +121,7 @@ KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& b
   Kept kept;
   if (const Why why = may_keep(); why != Why::done) return {.why = why};
   if (!take_ring()) return {.why = Why::full};
-  if (from.size() > room_) return {.why = Why::no_room};
+  if (from.size() > room_beside_ring()) return {.why = Why::no_room};
   if (bytes_ + from.size() > most_) return {.why = Why::full};
   note_writer(by);
   begin(end_);
@@ -315,7 +320,7 @@ void KeptFile::renew(std::uint64_t client, std::uint64_t wanted) {
   const std::lock_guard turn(writing_);
   {
     const std::lock_guard lock(mutex_);
-    if (state_ != State::held || recalled_ || room_ >= wanted) return;
+    if (state_ != State::held || recalled_ || room_beside_ring() >= wanted) return;
     state_ = State::renewing;
     take_ring();
   }
@@ -336,10 +341,10 @@ void KeptFile::renew(std::uint64_t client, std::uint64_t wanted) {
     state_ = State::held;
   else
     stop_keeping();
-  room_ = room;
-  // The program does not ask before it fills the ring.
-  if (ring_ != nullptr && room_ < layout::kWriteRingBytes) ring_->seal();
   // Writes may have been taken from the ring meanwhile.
+  room_ = room - std::min<std::uint64_t>(room, bytes_);
+  if (ring_ != nullptr && room_ < kRoomForRing) ring_->seal();
+  if (ring_ != nullptr) ring_->publish(room_);
   end_ = records_.empty() ? size_ : std::max(end_, size_);
 }
 
@@ -366,12 +371,13 @@ int KeptFile::attach(std::unique_ptr<WriteRing> ring, const Writer& by,
                      const std::function<void(WriteRing&, WriteBuffer::FileNumber)>& begin) {
   const std::lock_guard lock(mutex_);
   if (most_ < 2 * layout::kWriteRingBytes) return EINVAL;
-  if (may_keep() != Why::done || room_ < 2 * layout::kWriteRingBytes) return EAGAIN;
+  if (may_keep() != Why::done || room_ < kRoomForRing) return EAGAIN;
   if (ring_ != nullptr && (!ring_->is_sealed() || !take_ring())) return EAGAIN;
   ring_.reset();
   note_writer(by);
   begin(*ring, *number_);
   ring_ = std::move(ring);
+  ring_->publish(room_);
   ring_pause_ = kFirstLookPause;
   ring_due_ = Clock::now() + ring_pause_;
   return 0;
@@ -391,7 +397,7 @@ bool KeptFile::take_ring() {
       is_full = is_full || kept.bytes < part.size();
     }
   }
-  ring_->publish();
+  ring_->publish(room_);
   if (ring_->take_broken()) {
     file_.errors().note(EIO);
     stop_keeping();
@@ -408,7 +414,7 @@ bool KeptFile::look_at_ring(bool asked) {
   ring_pause_ = is_used ? kFirstLookPause : std::min<Clock::duration>(2 * ring_pause_, kLongestLookPause);
   const bool sleeps = !is_used && (ring_->is_sealed() || (ring_pause_ == kLongestLookPause && ring_->sleep()));
   ring_due_ = sleeps ? Clock::time_point::max() : Clock::now() + ring_pause_;
-  return state_ == State::held && room_ < layout::kWriteRingBytes && !ring_->is_sealed();
+  return may_keep() != Why::over && room_ < kRoomForRing && !ring_->is_sealed();
 }
 
 void KeptFile::empty_ring() {
@@ -441,7 +447,8 @@ bool KeptFile::write_past_memory() {
   {
     const std::lock_guard lock(mutex_);
     ring_->remove(batch.bytes);
-    ring_->publish();
+    room_ -= std::min<std::uint64_t>(room_, batch.bytes);
+    ring_->publish(room_);
     end_ = std::max(end_, batch.offset + batch.bytes);
   }
   buffer_.set_sending(*number_, false);

@@ -84,6 +84,8 @@ class KeptFile {
   /// @param begin  called first, with this file's number
   int attach(std::unique_ptr<WriteRing> ring, const Writer& by,
              const std::function<void(WriteRing&, WriteBuffer::FileNumber)>& begin);
+  /// A file for which the server has less room has no ring: the program writes to it without asking.
+  static constexpr std::uint64_t kRoomForRing = 2 * layout::kWriteRingBytes;
   /// Takes writes from the ring, and decides when to look again. Returns whether more room is needed for its writes.
   /// @param asked  the program wants it: there will be more writes
   bool look_at_ring(bool asked);
@@ -126,6 +128,7 @@ class KeptFile {
     Clock::time_point kept_at{};  ///< time of its first byte
   };
   [[nodiscard]] Why may_keep() const;
+  [[nodiscard]] std::uint64_t room_beside_ring() const;
   [[nodiscard]] Clock::time_point writing_due() const;
   std::size_t add(std::uint64_t offset, std::span<const std::byte> from);
   bool take_ring();
@@ -165,9 +168,9 @@ class KeptFile {
   std::deque<Record> records_{};
   bool is_open_ended_ = false;  ///< the last record is not being sent, and may grow
   std::size_t bytes_ = 0;
-  std::uint64_t kept_ = 0;     ///< total bytes kept so far
-  std::uint64_t written_ = 0;  ///< of these, bytes written
-  std::uint64_t room_ = 0;
+  std::uint64_t kept_ = 0;        ///< total bytes kept so far
+  std::uint64_t written_ = 0;     ///< of these, bytes written
+  std::uint64_t room_ = 0;        ///< bytes that the server has space for, beside those kept
   std::uint64_t end_ = 0;         ///< end of the file including kept bytes, while held
   gid_t group_ = 0;               ///< group of the file
   std::uint32_t drops_ = 0;       ///< which set-user-ID and set-group-ID bits the kept records drop: kFileWriteBy...

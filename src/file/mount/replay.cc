@@ -165,7 +165,7 @@ void take_ring(WriteBuffer& buffer, LeftFile& left, WriteRing& ring) {
     left.records.push_back(*record);
     ring.remove(part.size());
   }
-  ring.publish();
+  ring.publish(0);
 }
 
 /// Writes the records of one file and of its ring. There is memory for the ring at the latest when the file's own

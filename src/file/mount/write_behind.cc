@@ -192,7 +192,7 @@ void WriteBehind::take_ring(NodeId node) {
   if (kept == nullptr) return;
   // Otherwise the program would end the ring: the server may be slower than the program.
   kept->empty_ring();
-  if (kept->look_at_ring(true)) kept->renew(client_(), layout::kWriteRingBytes);
+  if (kept->look_at_ring(true)) kept->renew(client_(), KeptFile::kRoomForRing);
   wake();
 }
 
@@ -254,7 +254,7 @@ bool WriteBehind::attend_to(const Kept& kept) {
   try {
     const bool needs_room = kept->look_at_ring(false);
     if (!kept->is_recalled()) kept->write_due();
-    if (needs_room) kept->renew(client_(), layout::kWriteRingBytes);
+    if (needs_room) kept->renew(client_(), KeptFile::kRoomForRing);
     if (kept->is_recalled() || !kept->is_held()) end(kept, false);
     return true;
   } catch (const std::exception& error) {

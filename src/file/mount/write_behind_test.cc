@@ -407,6 +407,25 @@ TEST_F(RingWrites, ComeBeforeTheWriteThatIsKeptNext) {
   EXPECT_EQ(written(), "kerneL");
 }
 
+TEST_F(RingWrites, AreNoMoreThanTheServerHasRoomFor) {
+  attach();
+  const std::string data(60'000, 'r');
+  constexpr std::uint64_t kRoom = std::uint64_t{64} << 20;  // if the disk has enough
+  std::uint64_t all = 0;
+  while (program_.has_room(data.size()) && all <= kRoom) {
+    program_.write(all, data);
+    all += data.size();
+    if (program_.has_room(data.size())) continue;
+    kept_->look_at_ring(true);
+    kept_->write_all();
+  }
+  EXPECT_LE(all, kRoom);
+  EXPECT_EQ(kept_->keep(0, std::as_bytes(std::span("x", 1))).why, KeptFile::Why::no_room) << "the ring has the rest";
+  kept_->renew(system_.delegations().client(), KeptFile::kRoomForRing);
+  EXPECT_EQ(kept_->keep(0, std::as_bytes(std::span("x", 1))).why, KeptFile::Why::done);
+  EXPECT_TRUE(program_.has_room(data.size()));
+}
+
 TEST_F(RingWrites, AreAnErrorIfTheProgramDamagesTheRing) {
   attach();
   program_.write(0, "sound");

@@ -128,9 +128,13 @@ void WriteRing::remove(std::size_t bytes) {
   removed_ = 0;
 }
 
-void WriteRing::publish() {
+void WriteRing::publish(std::uint64_t room) {
   header().taken.store(taken_, std::memory_order_release);  // RING-TAKEN release: the copies of these records
+  limit_ = std::max(limit_, taken_ + std::min(room, kWriteRingBytes));
+  header().limit.store(limit_, std::memory_order_relaxed);
 }
+
+std::uint64_t WriteRing::expected() const { return is_sealed() ? 0 : limit_ - std::min(limit_, taken_); }
 
 std::uint64_t WriteRing::last() const {
   return header().last.load(std::memory_order_acquire) & ~kWriteRingSealed;  // RING-LAST acquire

@@ -50,8 +50,11 @@ class WriteRing {
   [[nodiscard]] std::optional<Write> first();
   /// Removes the beginning of the oldest write.
   void remove(std::size_t bytes);
-  /// Lets the program reuse the memory of what was removed.
-  void publish();
+  /// Lets the program reuse the memory of what was removed, and add records of at most `room` bytes altogether. What
+  /// it was allowed before stays allowed.
+  void publish(std::uint64_t room);
+  /// Bytes of records that the program may still add, or has added since the last look. 0 once it is sealed.
+  [[nodiscard]] std::uint64_t expected() const;
 
   /// Position of the newest write.
   [[nodiscard]] std::uint64_t last() const;
@@ -77,6 +80,7 @@ class WriteRing {
   void* mapped_;
   std::function<void()> ended_{};
   std::uint64_t taken_ = 0;   ///< position of the oldest record
+  std::uint64_t limit_ = 0;   ///< position up to which the program may add records
   std::size_t removed_ = 0;   ///< bytes of its data that were removed
   std::uint32_t length_ = 0;  ///< of its data, as last checked
   bool is_broken_ = false;

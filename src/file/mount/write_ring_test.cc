@@ -28,13 +28,13 @@ std::unique_ptr<WriteRing> taken(const ProgramRing& program) {
 }
 
 /// Takes the oldest write as text.
-std::string take(WriteRing& ring) {
+std::string take(WriteRing& ring, std::uint64_t room = kWriteRingBytes) {
   const auto write = ring.first();
   if (!write) return "none";
   std::string text = std::to_string(write->offset) + ":";
   for (const auto& part : write->parts) text.append(reinterpret_cast<const char*>(part.data()), part.size());
   ring.remove(write->bytes());
-  ring.publish();
+  ring.publish(room);
   return text;
 }
 
@@ -60,6 +60,25 @@ TEST(WriteRing, GivesTheRestOfAWriteThatWasRemovedInPart) {
   ring->remove(2);
   EXPECT_EQ(take(*ring), "102:cdef");
   EXPECT_EQ(take(*ring), "none");
+}
+
+TEST(WriteRing, AllowsTheProgramNoMoreThanThereIsRoomFor) {
+  const ProgramRing program;
+  const auto ring = taken(program);
+  EXPECT_FALSE(program.has_room(1));
+  ring->publish(100);
+  EXPECT_FALSE(program.has_room(65));
+  ASSERT_TRUE(program.has_room(4));
+  program.write(0, "four");
+  EXPECT_EQ(ring->expected(), 100U);
+  EXPECT_EQ(take(*ring, 0), "0:four");
+  EXPECT_FALSE(program.has_room(4));
+  ring->publish(1000);
+  EXPECT_TRUE(program.has_room(900));
+  ring->publish(0);
+  EXPECT_TRUE(program.has_room(900)) << "what was allowed stays allowed";
+  ring->seal();
+  EXPECT_EQ(ring->expected(), 0U);
 }
 
 TEST(WriteRing, TakesNothingAfterTheSealAndAllBeforeIt) {
@@ -135,7 +154,7 @@ TEST(WriteRing, EndsWithWhatCannotBe) {
     EXPECT_TRUE(ring->is_sealed()) << what;
     EXPECT_EQ(take(*ring), "none") << what;
     ring->remove(0);
-    ring->publish();
+    ring->publish(kWriteRingBytes);
   };
   const auto at = [](const ProgramRing& program) -> auto& { return program.record_at(program.header().last); };
   expect_broken([](const auto& program) { program.header().last += 8; }, "position");
