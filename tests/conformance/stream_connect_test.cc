@@ -39,7 +39,9 @@ TEST_P(StreamConnect, BothSidesKnowWhoIsThere) {
 TEST_P(StreamConnect, NobodyListensThere) {
   const std::string nowhere = listen_anywhere().local().to_string();
   EXPECT_EQ(error_of([&] { (void)start_connect(nowhere, {}, 0ns).finish(kTimeout); }), ECONNREFUSED);
-  EXPECT_EQ(error_of([&] { (void)connect(nowhere, 0ns); }), GetParam().refuses_at_once ? ECONNREFUSED : ETIMEDOUT);
+  const int error = error_of([&] { (void)connect(nowhere, 0ns); });
+  // Where the other host must be asked, its answer may come in time, or not.
+  EXPECT_TRUE(error == ECONNREFUSED || (error == ETIMEDOUT && !GetParam().refuses_at_once)) << error;
 }
 
 TEST_P(StreamConnect, AnErrorNamesWhatWasTriedAndWhere) {
