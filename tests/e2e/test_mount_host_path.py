@@ -354,6 +354,46 @@ os.wait()
     assert f"{program.pid} " in text and "256K" in text
 
 
+# Reads a file until all of it is in the page cache, or `passes` times.
+READ_AGAIN = r"""
+import ctypes, itertools
+passes = int(sys.argv[1])
+file = os.open("file", os.O_RDONLY)
+size = os.fstat(file).st_size
+def cached():
+    pages, found = (ctypes.c_uint64 * 2)(0, size), (ctypes.c_uint64 * 5)()
+    assert ctypes.CDLL(None).syscall(451, file, pages, found, 0) == 0  # cachestat
+    return found[0] * os.sysconf("SC_PAGE_SIZE")
+for _ in itertools.count() if passes == 0 else range(passes):
+    if cached() >= size:
+        break
+    for offset in range(0, size, 1 << 20):
+        assert len(os.pread(file, 1 << 20, offset)) == 1 << 20
+print(cached())
+"""
+
+
+def test_auto_brings_a_file_that_is_read_again_into_the_page_cache(server, here, tmp_path):
+    (tmp_path / "root/file").write_bytes(os.urandom(8 * MIB))
+    assert int(run(server, here, READ_AGAIN, 20, path="host")[0]) == 0
+    assert int(run(server, here, READ_AGAIN, 0, path="auto")[0]) == 8 * MIB
+
+
+WRITE_SMALL = r"""
+file = os.open("file", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+data = os.urandom(1 << 16)
+for i in range(4000):
+    assert os.pwrite(file, data, i % 128 << 16) == 1 << 16
+"""
+
+
+def test_auto_leaves_small_writes_to_the_mount_which_keeps_them(server, here):
+    assert run(server, here, WRITE_SMALL, path="host")[1].calls("writes to the host") == 4000
+    _, report = run(server, here, WRITE_SMALL, path="auto")
+    assert report.calls("writes to the host") < 1000, report.said
+    assert report.calls("writes by a ring") > 2000, report.said
+
+
 def test_threads_share_files_and_connections(server, here, tmp_path):
     data = os.urandom(8 * MIB)
     (tmp_path / "root/file").write_bytes(data)
