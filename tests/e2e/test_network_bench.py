@@ -118,6 +118,17 @@ def test_a_program_that_is_no_listener_is_named(hosts):
     assert code == 1 and f"the program at {NEAR} is no `wherry bench net`" in errors, errors
 
 
+def test_a_program_that_resets_the_connection_has_ended(hosts):
+    # What the kernel sends for a killed program depends on whether that had read everything: here it had not.
+    server = [*hosts.inside(hosts.near), "python3", "-c",
+              f"import socket, struct; s = socket.create_server(('', {PORT})); print('up', flush=True); c = s.accept()[0]; "
+              "c.recv(1); c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); c.close()"]
+    with subprocess.Popen(server, stdout=PIPE, text=True) as program:
+        assert program.stdout.readline() == "up\n"
+        code, errors = result(connect(hosts, "--smoke"))
+    assert code == 1 and "the program on the other host has ended" in errors, errors
+
+
 def test_the_port_in_use_and_both_options_at_once_are_refused(hosts):
     with listening(hosts):
         code, errors = result(hosts.start(hosts.near, "bench", "net", "--listen"))

@@ -27,8 +27,16 @@ namespace {
 
 using nlohmann::json;
 
+constexpr const char* kEnded = "the program on the other host has ended";
+
 [[noreturn]] void throw_errno(const std::string& what) {
   throw std::runtime_error(fmt::format("{}: {}", what, std::system_category().message(errno)));
+}
+
+/// A program that ends may leave bytes unread: its end is then a reset or a broken pipe instead of an end of file.
+[[noreturn]] void throw_failed(const std::string& what) {
+  if (errno == ECONNRESET || errno == EPIPE) throw std::runtime_error(kEnded);
+  throw_errno(what);
 }
 
 /// A silent host or cable ends the connection within half a minute, and no small frame waits for others.
@@ -103,7 +111,7 @@ void ControlConnection::send(const json& frame) const {
   for (std::size_t sent = 0; sent < bytes.size();) {
     const ssize_t done = ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) throw_errno(fmt::format("send to {}", peer_));
+    if (done < 0) throw_failed(fmt::format("send to {}", peer_));
     sent += static_cast<std::size_t>(done);
   }
 }
@@ -139,8 +147,8 @@ void ControlConnection::read(void* to, std::size_t bytes, std::chrono::seconds l
     if (ready == 0) throw std::runtime_error(fmt::format("the other host did not answer for {} s", limit.count()));
     const ssize_t done = ::recv(socket_.get(), static_cast<char*>(to) + have, bytes - have, 0);
     if (done < 0 && errno == EINTR) continue;
-    if (done < 0) throw_errno("receive from the other host");
-    if (done == 0) throw std::runtime_error("the program on the other host has ended");
+    if (done < 0) throw_failed("receive from the other host");
+    if (done == 0) throw std::runtime_error(kEnded);
     have += static_cast<std::size_t>(done);
   }
 }
