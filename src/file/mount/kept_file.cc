@@ -16,19 +16,13 @@ namespace {
 constexpr std::chrono::milliseconds kFirstLookPause{1};
 constexpr std::chrono::milliseconds kLongestLookPause{50};
 
-/// `parts` without the first `skip` bytes.
-std::vector<iovec> parts_from(const std::vector<iovec>& parts, std::size_t skip) {
-  std::vector<iovec> rest;
-  for (const iovec& part : parts) {
-    const std::size_t skipped = std::min(skip, part.iov_len);
-    skip -= skipped;
-    if (skipped == part.iov_len) continue;
-    rest.push_back({static_cast<std::byte*>(part.iov_base) + skipped, part.iov_len - skipped});
-  }
-  return rest;
-}
-
 }  // namespace
+
+KeptFile::KeptFile(WriteBuffer& buffer, const Nodes& nodes, NodeId node, OpenFile& file, std::size_t most)
+    : buffer_(buffer), nodes_(nodes), node_(node), file_(file), most_(most), writer_(file, [this] {
+        const std::lock_guard lock(mutex_);
+        stop_keeping();
+      }) {}
 
 bool KeptFile::ask(std::uint64_t client, const Identity& identity, const std::string& name) {
   const std::lock_guard turn(writing_);
@@ -41,13 +35,9 @@ bool KeptFile::ask(std::uint64_t client, const Identity& identity, const std::st
     if (!number_) return false;
   }
   layout::FileStatus status{};
-  std::uint64_t room = 0;
-  const Hosts::Use host = file_.file().use();
-  if (host->writes().delegate(file_.file().handle(), client, status, room) != 0 || room == 0) return false;
-  is_delegated_ = true;
-  size_ = status.size;
-  modified_ = nanoseconds_of(status.modified);
-  buffer_.set_written(*number_, size_, modified_);
+  const std::uint64_t room = writer_.ask(client, status);
+  if (room == 0) return false;
+  note_server_state();
   const std::lock_guard lock(mutex_);
   identity_ = {.device = status.device, .inode = status.inode};
   room_ = room;
@@ -177,18 +167,19 @@ void KeptFile::count(Kept& kept) {
 /// The first records that are contiguous in the file.
 KeptFile::Batch KeptFile::next_batch() {
   Batch batch;
+  DelegatedWriter::Write& write = batch.write;
   const std::lock_guard lock(mutex_);
   for (const Record& record : records_) {
     const std::uint64_t offset = buffer_.offset(record.number);
     const auto data = buffer_.data(record.number);
-    if (batch.records == 0) batch.offset = offset;
-    if (offset != batch.offset + batch.bytes || batch.bytes + data.size() > kMostSent) break;
-    batch.parts.push_back({const_cast<std::byte*>(data.data()), data.size()});
-    batch.bytes += data.size();
+    if (batch.records == 0) write.offset = offset;
+    if (offset != write.offset + write.bytes || write.bytes + data.size() > kMostSent) break;
+    write.parts.push_back({const_cast<std::byte*>(data.data()), data.size()});
+    write.bytes += data.size();
     ++batch.records;
   }
   if (batch.records == 0) return batch;
-  batch.drops = drops_;
+  write.drops = drops_;
   sent_drops_ = drops_;
   if (batch.records == records_.size()) {
     is_open_ended_ = false;
@@ -217,22 +208,18 @@ void KeptFile::write_all() {
   while (!is_written() && write_batch()) continue;
 }
 
-/// Records an error, and the state of the server's file, before it removes the records. The daemon may be killed at any
-/// instruction, and the next one compares the file with that state.
 bool KeptFile::write_batch() {
   const Batch batch = next_batch();
   if (batch.records == 0) return false;
-  buffer_.set_sending(*number_, true);
-  if (const int error = send(batch); error != 0) fail(error);
-  buffer_.set_written(*number_, size_, modified_);
+  send(batch.write);
   {
     const std::lock_guard lock(mutex_);
     for (std::size_t i = 0; i < batch.records; ++i) {
       buffer_.remove(records_.front().number);
       records_.pop_front();
     }
-    bytes_ -= batch.bytes;
-    written_ += batch.bytes;
+    bytes_ -= batch.write.bytes;
+    written_ += batch.write.bytes;
     sent_drops_ = 0;
     buffer_.set_drops(*number_, drops_);
   }
@@ -240,65 +227,15 @@ bool KeptFile::write_batch() {
   return true;
 }
 
-int KeptFile::send(const Batch& batch) {
-  const Hosts::Use host = file_.file().use();
-  const Host::Handle handle = file_.file().handle();
-  std::size_t done = 0;
-  while (done < batch.bytes) {
-    const std::vector<iovec> parts = parts_from(batch.parts, done);
-    HostWrites::Written written;
-    if (is_delegated_)
-      written = host->writes().write(handle, batch.offset + done, parts, batch.drops);
-    else
-      written.result = send_undelegated(batch.offset + done, parts);
-    if (is_delegated_ && written.result.error == ENOLCK) {
-      if (const int error = check_unchanged(batch, written.begun); error != 0) return error;
-      is_delegated_ = false;
-      const std::lock_guard lock(mutex_);
-      stop_keeping();
-      continue;
-    }
-    done += written.result.bytes;
-    if (written.result.bytes == 0) return written.result.failed() ? written.result.error : EIO;
-    size_ = std::max(size_, batch.offset + done);
-    if (written.modified != 0) modified_ = written.modified;
-  }
-  if (!is_delegated_) note_status(batch.drops);
-  return 0;
+/// Requires `writing_`. Records an error, and the state of the server's file, before the caller removes what was sent.
+/// The daemon may be killed at any instruction, and the next one compares the file with that state.
+void KeptFile::send(const DelegatedWriter::Write& write) {
+  buffer_.set_sending(*number_, true);
+  if (const int error = writer_.write(write); error != 0) fail(error);
+  note_server_state();
 }
 
-/// For requests whose answers lack the modification time, and which leave set-user-ID bits. Without this the next
-/// daemon would consider these writes to be changes by others. So it does if the server does not answer.
-void KeptFile::note_status(std::uint32_t drops) {
-  layout::FileStatus now{};
-  const Hosts::Use host = file_.file().use();
-  if (host->status(file_.file().handle(), now) != 0) return;
-  size_ = now.size;
-  modified_ = nanoseconds_of(now.modified);
-  drop_set_id_bits(*host.operator->(), file_.file().handle(), now.mode, drops);
-}
-
-/// Other processes may append meanwhile: kept appends go after their data, and do not replace it.
-Result KeptFile::send_undelegated(std::uint64_t offset, std::span<const iovec> parts) {
-  const Hosts::Use host = file_.file().use();
-  const Host::Handle handle = file_.file().handle();
-  if (!file_.appends()) return host->write(handle, offset, parts);
-  std::vector<std::byte> data;
-  for (const iovec& part : parts) {
-    const auto* const bytes = static_cast<const std::byte*>(part.iov_base);
-    data.insert(data.end(), bytes, bytes + part.iov_len);
-  }
-  return host->append_again(handle, offset, data);
-}
-
-/// The server was restarted, and does not know of the delegation. Kept data is written only if the file is unchanged,
-/// or has only the beginning of the request that was in progress.
-int KeptFile::check_unchanged(const Batch& batch, bool begun) {
-  layout::FileStatus now{};
-  if (const int error = file_.file().use()->status(file_.file().handle(), now); error != 0) return error;
-  if (begun) return now.size >= size_ && now.size <= std::max(size_, batch.offset + batch.bytes) ? 0 : ESTALE;
-  return now.size == size_ && nanoseconds_of(now.modified) == modified_ ? 0 : ESTALE;
-}
+void KeptFile::note_server_state() { buffer_.set_written(*number_, writer_.size(), writer_.modified()); }
 
 void KeptFile::fail(int error) {
   file_.errors().note(error);
@@ -326,18 +263,11 @@ void KeptFile::renew(std::uint64_t client, std::uint64_t wanted) {
   }
   while (write_batch()) continue;
   layout::FileStatus status{};
-  std::uint64_t room = 0;
-  const Hosts::Use host = file_.file().use();
-  if (is_delegated_ && host->writes().delegate(file_.file().handle(), client, status, room) != 0) room = 0;
-  is_delegated_ = room != 0;
-  if (is_delegated_) {
-    size_ = status.size;
-    modified_ = nanoseconds_of(status.modified);
-    buffer_.set_written(*number_, size_, modified_);
-  }
+  const std::uint64_t room = writer_.is_delegated() ? writer_.ask(client, status) : 0;
+  if (room != 0) note_server_state();
   const std::lock_guard lock(mutex_);
   if (state_ != State::renewing) return;
-  if (is_delegated_)
+  if (room != 0)
     state_ = State::held;
   else
     stop_keeping();
@@ -345,7 +275,7 @@ void KeptFile::renew(std::uint64_t client, std::uint64_t wanted) {
   room_ = room - std::min<std::uint64_t>(room, bytes_);
   if (ring_ != nullptr && room_ < kRoomForRing) ring_->seal();
   if (ring_ != nullptr) ring_->publish(room_);
-  end_ = records_.empty() ? size_ : std::max(end_, size_);
+  end_ = records_.empty() ? writer_.size() : std::max(end_, writer_.size());
 }
 
 void KeptFile::give_back(bool closes) {
@@ -361,9 +291,8 @@ void KeptFile::give_back(bool closes) {
     const std::lock_guard lock(mutex_);
     ring_.reset();
   }
-  if (is_delegated_ && !closes) file_.file().use()->writes().give_back(file_.file().handle());
+  if (!closes) writer_.give_back();
   if (number_) buffer_.remove_file(*number_);
-  is_delegated_ = false;
   over_ = true;
 }
 
@@ -432,24 +361,22 @@ void KeptFile::empty_ring() {
 /// Requires `writing_`. Writes the ring's first write, because other files' writes fill the memory. False: there is
 /// none.
 bool KeptFile::write_past_memory() {
-  Batch batch;
+  DelegatedWriter::Write write;
   {
     const std::lock_guard lock(mutex_);
-    const auto write = ring_ == nullptr ? std::nullopt : ring_->first();
-    if (!write) return false;
-    batch = {.offset = write->offset, .bytes = write->bytes(), .drops = drops_};
-    for (const auto& part : write->parts)
-      if (!part.empty()) batch.parts.push_back({const_cast<std::byte*>(part.data()), part.size()});
+    const auto first = ring_ == nullptr ? std::nullopt : ring_->first();
+    if (!first) return false;
+    write = {.offset = first->offset, .bytes = first->bytes(), .drops = drops_};
+    for (const auto& part : first->parts)
+      if (!part.empty()) write.parts.push_back({const_cast<std::byte*>(part.data()), part.size()});
   }
-  buffer_.set_sending(*number_, true);
-  if (const int error = send(batch); error != 0) fail(error);
-  buffer_.set_written(*number_, size_, modified_);
+  send(write);
   {
     const std::lock_guard lock(mutex_);
-    ring_->remove(batch.bytes);
-    room_ -= std::min<std::uint64_t>(room_, batch.bytes);
+    ring_->remove(write.bytes);
+    room_ -= std::min<std::uint64_t>(room_, write.bytes);
     ring_->publish(room_);
-    end_ = std::max(end_, batch.offset + batch.bytes);
+    end_ = std::max(end_, write.offset + write.bytes);
   }
   buffer_.set_sending(*number_, false);
   return true;

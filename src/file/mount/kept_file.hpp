@@ -11,9 +11,8 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
-#include "file/client/host_writes.hpp"
+#include "file/mount/delegated_writer.hpp"
 #include "file/mount/open_file.hpp"
 #include "file/mount/write_buffer.hpp"
 #include "file/mount/write_ring.hpp"
@@ -50,8 +49,7 @@ class KeptFile {
 
   /// @param file  must live until `give_back` has returned
   /// @param most  limit of bytes kept of it
-  KeptFile(WriteBuffer& buffer, const Nodes& nodes, NodeId node, OpenFile& file, std::size_t most)
-      : buffer_(buffer), nodes_(nodes), node_(node), file_(file), most_(most) {}
+  KeptFile(WriteBuffer& buffer, const Nodes& nodes, NodeId node, OpenFile& file, std::size_t most);
   KeptFile(const KeptFile&) = delete;
   KeptFile& operator=(const KeptFile&) = delete;
   ~KeptFile() = default;
@@ -117,11 +115,8 @@ class KeptFile {
  private:
   enum class State : std::uint8_t { asking, held, renewing, ending };
   struct Batch {
-    std::uint64_t offset = 0;
-    std::size_t bytes = 0;
-    std::vector<iovec> parts{};
+    DelegatedWriter::Write write{};
     std::size_t records = 0;
-    std::uint32_t drops = 0;  ///< kFileWriteBy...
   };
   struct Record {
     WriteBuffer::RecordNumber number{};
@@ -141,10 +136,8 @@ class KeptFile {
   std::uint32_t drops_by(const Writer& by);
   Batch next_batch();
   bool write_batch();
-  int send(const Batch& batch);
-  Result send_undelegated(std::uint64_t offset, std::span<const iovec> parts);
-  void note_status(std::uint32_t drops);
-  int check_unchanged(const Batch& batch, bool begun);
+  void send(const DelegatedWriter::Write& write);
+  void note_server_state();
   void fail(int error);
 
   WriteBuffer& buffer_;
@@ -155,9 +148,7 @@ class KeptFile {
 
   std::mutex writing_;  ///< held during requests to the server; taken before `mutex_`
   // Guarded by writing_:
-  bool is_delegated_ = false;   ///< as far as known
-  std::uint64_t size_ = 0;      ///< of the server's file
-  std::uint64_t modified_ = 0;  ///< time of the last write to the server's file
+  DelegatedWriter writer_;
   bool over_ = false;
 
   mutable std::mutex mutex_;
