@@ -11,8 +11,12 @@ namespace {
 
 using fabric::Bell;
 
-/// Publishing in pieces of at most 64 KiB lets the receiver copy out one while the next is copied in.
+// A message is published in pieces: the receiver copies one out while the next is copied in.
 constexpr std::size_t kMostPiece = std::size_t{64} << 10;
+// On load/store fabrics a message of up to kPieces * kMostPiece bytes has kPieces pieces, or pieces of kLeastPiece: so
+// the two copies of a single message overlap. Each piece costs both sides a cache line; on put fabrics, a put.
+constexpr std::uint64_t kPieces = 8;
+constexpr std::size_t kLeastPiece = std::size_t{8} << 10;
 
 std::span<const std::byte> bytes_of(const iovec& piece) {
   return {static_cast<const std::byte*>(piece.iov_base), piece.iov_len};
@@ -97,7 +101,7 @@ std::size_t Outgoing::room_in_section(std::size_t least) noexcept {
 
 Result Outgoing::try_send_whole(Mailbox::Outgoing& message, std::uint64_t seen) noexcept {
   if (message.taken != 0) return Result::failure(EINVAL);
-  if (message.bytes <= piece_) {
+  if (message.bytes <= std::min<std::uint64_t>(piece_, kLeastPiece)) {
     const auto bytes = static_cast<std::size_t>(message.bytes);
     if (send_at_once(bytes, seen, [&](std::byte* to) { gather(message.pieces, {to, bytes}); })) {
       message.taken = bytes;
@@ -138,6 +142,13 @@ Result Outgoing::try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexce
   return write(message, seen);
 }
 
+/// Most bytes of a message of `bytes` to publish at once.
+std::size_t Outgoing::piece_of(std::uint64_t bytes) const noexcept {
+  const std::size_t most = writer_.overflows() ? kMostPiece : piece_;
+  if (!words_.mapped()) return most;
+  return std::min(most, static_cast<std::size_t>(std::clamp<std::uint64_t>(bytes / kPieces, kLeastPiece, kMostPiece)));
+}
+
 Result Outgoing::write(Mailbox::Outgoing& message, std::uint64_t seen) noexcept {
   seen_ = seen;
   const bool begins = rest_ == 0;
@@ -150,7 +161,7 @@ Result Outgoing::write(Mailbox::Outgoing& message, std::uint64_t seen) noexcept 
   }
   if (begins && !begin(message)) return broken() ? Result::failure(EPROTO) : Result::blocked();
   std::size_t moved = 0;
-  const std::size_t piece = writer_.overflows() ? kMostPiece : piece_;
+  const std::size_t piece = piece_of(message.bytes);
   // At most about one section per call: otherwise a receiver that keeps pace would hold this call until the end of a
   // long message.
   while (rest_ != 0 && moved < writer_.capacity()) {

@@ -170,6 +170,7 @@ class Outgoing {
   void store_seen(std::uint64_t position) noexcept {
     if (position != stored_seen_) words_.store_seen(stored_seen_ = position);
   }
+  [[nodiscard]] std::size_t piece_of(std::uint64_t bytes) const noexcept;
   std::size_t copy(std::span<const iovec> pieces, std::uint64_t skip, std::size_t most) noexcept;
   bool publish() noexcept;
 
