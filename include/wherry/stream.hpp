@@ -276,8 +276,8 @@ class Stream {
   /// for the peer to read. On a network it waits for at most 10 s, and then logs that bytes may be lost.
   void close() noexcept;
   /// The same with a timeout, and returns whether all bytes arrived. Failed: ETIMEDOUT: the peer's side has not
-  /// acknowledged all of them, and may lose the rest; ECONNRESET: the peer is known to be gone. The stream is freed in
-  /// every case.
+  /// acknowledged all of them, and may lose the rest; ECONNRESET: the peer is gone, and has not said that it has read
+  /// all of them. The stream is freed in every case.
   Result close(Timeout timeout) noexcept;
   /// Makes every blocked and later call on this stream fail with ECANCELED. May be called from any thread.
   void cancel() noexcept;

@@ -263,7 +263,9 @@ void Receiver::bell_used() {
   if (polled_) rearm_descriptor();
 }
 
+/// Tells first what was read, so that the peer's close knows it even if this side is gone by then.
 void Receiver::close() {
+  return_credit();
   if (remote_ == nullptr) {
     connection_.signal(offsetof(StreamPage, closed), 1, Bell::space);
     return;

@@ -48,6 +48,8 @@ class Sender {
   /// The same without waiting: on would_block the descriptor becomes readable once there is that much space.
   [[nodiscard]] Result try_writable(std::size_t bytes);
   [[nodiscard]] Result finish();
+  /// Whether the peer has said that it has read everything.
+  [[nodiscard]] bool is_all_read() { return producer_.space() == producer_.capacity(); }
   [[nodiscard]] Result limit_unread(std::size_t bytes);
   int descriptor();
   int event_descriptor();

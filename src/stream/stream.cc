@@ -165,6 +165,8 @@ Result Stream::close(Timeout timeout) noexcept {
     impl_->receiver.close();
     const fabric::Deadline deadline = stream::deadline_of(timeout);
     flushed = impl_->windows ? impl_->windows->close(deadline) : impl_->connection->flush(deadline);
+    // A peer that has read everything may be gone before this side asks.
+    if (!impl_->windows && impl_->sender.is_all_read()) flushed = Result::moved(0);
   }
   impl_.reset();
   return flushed;
