@@ -42,7 +42,7 @@ bool KeptFile::ask(std::uint64_t client, const Identity& identity, const std::st
   identity_ = {.device = status.device, .inode = status.inode};
   room_ = room;
   end_ = status.size;
-  group_ = status.group;
+  drops_.set_group(status.group);
   // With these bits each write would have to check them first.
   const bool may_be_held = !recalled_ && (status.mode & (S_ISUID | S_ISGID)) == 0;
   // Another call may have begun to give it back.
@@ -139,21 +139,9 @@ bool KeptFile::add_record(std::uint64_t offset, std::span<const std::byte> from)
   return record.has_value();
 }
 
-/// Computed once per process: if a process changes its groups, the old ones count.
-std::uint32_t KeptFile::drops_by(const Writer& by) {
-  if (by.is_root()) return 0;
-  if (by == last_writer_) return last_drops_;
-  last_writer_ = by;
-  last_drops_ = layout::kFileWriteByUser | (by.is_in_group(group_) ? 0 : layout::kFileWriteByOutsider);
-  return last_drops_;
-}
-
 /// Call it before the write is kept, so that the next daemon drops the bits, too.
 void KeptFile::note_writer(const Writer& by) {
-  const std::uint32_t drops = drops_by(by);
-  if ((drops & ~drops_) == 0) return;
-  drops_ |= drops;
-  buffer_.set_drops(*number_, sent_drops_ | drops_);
+  if (drops_.note(by)) buffer_.set_drops(*number_, drops_.unwritten());
 }
 
 void KeptFile::count(Kept& kept) {
@@ -179,12 +167,9 @@ KeptFile::Batch KeptFile::next_batch() {
     ++batch.records;
   }
   if (batch.records == 0) return batch;
-  write.drops = drops_;
-  sent_drops_ = drops_;
-  if (batch.records == records_.size()) {
-    is_open_ended_ = false;
-    drops_ = 0;
-  }
+  const bool is_all = batch.records == records_.size();
+  write.drops = drops_.begin_sending(is_all);
+  if (is_all) is_open_ended_ = false;
   return batch;
 }
 
@@ -220,8 +205,8 @@ bool KeptFile::write_batch() {
     }
     bytes_ -= batch.write.bytes;
     written_ += batch.write.bytes;
-    sent_drops_ = 0;
-    buffer_.set_drops(*number_, drops_);
+    drops_.end_sending();
+    buffer_.set_drops(*number_, drops_.unwritten());
   }
   buffer_.set_sending(*number_, false);
   return true;
@@ -366,7 +351,7 @@ bool KeptFile::write_past_memory() {
     const std::lock_guard lock(mutex_);
     const auto first = ring_ == nullptr ? std::nullopt : ring_->first();
     if (!first) return false;
-    write = {.offset = first->offset, .bytes = first->bytes(), .drops = drops_};
+    write = {.offset = first->offset, .bytes = first->bytes(), .drops = drops_.held()};
     for (const auto& part : first->parts)
       if (!part.empty()) write.parts.push_back({const_cast<std::byte*>(part.data()), part.size()});
   }

@@ -133,7 +133,6 @@ class KeptFile {
   bool add_record(std::uint64_t offset, std::span<const std::byte> from);
   void note_writer(const Writer& by);
   void count(Kept& kept);
-  std::uint32_t drops_by(const Writer& by);
   Batch next_batch();
   bool write_batch();
   void send(const DelegatedWriter::Write& write);
@@ -159,18 +158,14 @@ class KeptFile {
   std::deque<Record> records_{};
   bool is_open_ended_ = false;  ///< the last record is not being sent, and may grow
   std::size_t bytes_ = 0;
-  std::uint64_t kept_ = 0;        ///< total bytes kept so far
-  std::uint64_t written_ = 0;     ///< of these, bytes written
-  std::uint64_t room_ = 0;        ///< bytes that the server has space for, beside those kept
-  std::uint64_t end_ = 0;         ///< end of the file including kept bytes, while held
-  gid_t group_ = 0;               ///< group of the file
-  std::uint32_t drops_ = 0;       ///< which set-user-ID and set-group-ID bits the kept records drop: kFileWriteBy...
-  std::uint32_t sent_drops_ = 0;  ///< the same for records being sent
+  std::uint64_t kept_ = 0;     ///< total bytes kept so far
+  std::uint64_t written_ = 0;  ///< of these, bytes written
+  std::uint64_t room_ = 0;     ///< bytes that the server has space for, beside those kept
+  std::uint64_t end_ = 0;      ///< end of the file including kept bytes, while held
+  SetIdDrops drops_{};
   std::unique_ptr<WriteRing> ring_{};
   Clock::time_point ring_due_{};  ///< when to look at the ring next
   Clock::duration ring_pause_{};  ///< between two looks
-  Writer last_writer_{};
-  std::uint32_t last_drops_ = 0;  ///< of last_writer_
 };
 
 }  // namespace wherry::file::mount

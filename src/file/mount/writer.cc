@@ -33,4 +33,26 @@ void drop_set_id_bits(Host& host, Host::Handle handle, std::uint32_t mode, std::
     log::write(log::Level::debug, "wherry mount: cannot remove the set-user-ID bits of a written file");
 }
 
+bool SetIdDrops::note(const Writer& by) {
+  const std::uint32_t drops = drops_of(by);
+  if ((drops & ~held_) == 0) return false;
+  held_ |= drops;
+  return true;
+}
+
+std::uint32_t SetIdDrops::begin_sending(bool all) {
+  sent_ = held_;
+  if (all) held_ = 0;
+  return sent_;
+}
+
+/// Computed once per process: if a process changes its groups, the old ones count.
+std::uint32_t SetIdDrops::drops_of(const Writer& writer) {
+  if (writer.is_root()) return 0;
+  if (writer == last_) return last_drops_;
+  last_ = writer;
+  last_drops_ = layout::kFileWriteByUser | (writer.is_in_group(group_) ? 0 : layout::kFileWriteByOutsider);
+  return last_drops_;
+}
+
 }  // namespace wherry::file::mount
