@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transfers past a mount, and what happens to processes: forks, kills, stops, restarts."""
 
+import contextlib
 import os
 import re
 import signal
 import subprocess
-import time
 
 import pytest
 from host_path import here, namespace, server, start, run  # noqa: F401
+from keeping import stopped
 from serving import Mount
 from waiting import WATCHDOG, wait_until
 
@@ -157,17 +158,25 @@ os.write(1, b"begun\\n")
 while True:
     os.pwrite(file, data, 0)
 """
+    there = tmp_path / "root/file"
     for _ in range(5):
         program = start(server, here, "import os, sys\n" + code)
         assert program.stdout.readline() == "begun\n"
-        time.sleep(0.03)
-        # The program itself: `wherry run` has become it.
-        program.kill()
-        program.communicate(timeout=WATCHDOG)
-        with open(here / "file", "wb") as file:
-            file.write(b"b" * MIB)
-        time.sleep(0.05)
-        assert (tmp_path / "root/file").read_bytes() == b"b" * MIB
+        wait_until(lambda: there.stat().st_size > MIB, "a write that has begun")
+        # The stopped server has some of the data. So the program is gone only once the server goes on: what it would write
+        # after the program's end, it writes over the other data.
+        with stopped(server.process):
+            program.kill()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                program.wait(0.3)
+                there.write_bytes(b"b" * MIB)
+        if program.returncode is None:
+            program.wait(WATCHDOG)
+            there.write_bytes(b"b" * MIB)
+        program.communicate()
+        # A later call is answered after whatever the server still does.
+        assert (here / "file").stat().st_size == MIB
+        assert there.read_bytes() == b"b" * MIB
 
 
 def test_a_program_that_does_not_reach_the_server_goes_on(server, here, tmp_path):
