@@ -277,7 +277,7 @@ class Stream {
   void close() noexcept;
   /// The same with a timeout, and returns whether all bytes arrived. Failed: ETIMEDOUT: the peer's side has not
   /// acknowledged all of them, and may lose the rest; ECONNRESET: the peer is gone, and has not said that it has read
-  /// all of them. The stream is freed in every case.
+  /// all of them, or the stream has windows. The stream is freed in every case.
   Result close(Timeout timeout) noexcept;
   /// Makes every blocked and later call on this stream fail with ECANCELED. May be called from any thread.
   void cancel() noexcept;

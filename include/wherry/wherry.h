@@ -285,8 +285,8 @@ int wherry_finish_sending(wherry_stream stream);
  * waits for at most 10 s, and then logs that bytes may be lost. */
 void wherry_stream_close(wherry_stream stream);
 /* The same with a timeout, and returns whether all bytes arrived. -ETIMEDOUT: the peer's side has not acknowledged all
- * of them, and may lose the rest; -ECONNRESET: the peer is gone, and has not said that it has read all of them. The
- * stream is freed in every case. */
+ * of them, and may lose the rest; -ECONNRESET: the peer is gone, and has not said that it has read all of them, or
+ * the stream has windows. The stream is freed in every case. */
 int wherry_stream_close_within(wherry_stream stream, int64_t timeout_ns);
 /* Makes every blocked and later call on the stream fail with -ECANCELED. May be called from any thread. */
 int wherry_cancel(wherry_stream stream);
