@@ -88,6 +88,8 @@ TEST_P(StreamEnding, ACloseWithALimitSaysThatEverythingArrived) {
 }
 
 TEST_P(StreamEnding, ACloseAfterThePeersSaysWhetherThatHasReadEverything) {
+  // There the unread bytes are in the peer's memory, and its end may not be noticed yet.
+  const bool may_miss_it = GetParam().maps && GetParam().between_processes;
   for (const std::size_t read : {4000UL, 3999UL}) {
     Streams ends = small_pair();
     ASSERT_EQ(ends.connector.send(pattern_.bytes(4000)).bytes, 4000U);
@@ -96,7 +98,11 @@ TEST_P(StreamEnding, ACloseAfterThePeersSaysWhetherThatHasReadEverything) {
     ends.acceptor.close();
     EXPECT_TRUE(ends.connector.receive(buffer, kTimeout).ended());
     const Result closed = ends.connector.close(kTimeout);
-    EXPECT_TRUE(closed.ok() || (read < 4000 && closed.error == ECONNRESET)) << closed.error;
+    if (read == 4000 || (closed.ok() && may_miss_it)) {
+      EXPECT_TRUE(closed.ok()) << closed.error;
+    } else {
+      EXPECT_EQ(closed.error, ECONNRESET);
+    }
   }
 }
 

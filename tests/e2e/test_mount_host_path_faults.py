@@ -173,7 +173,7 @@ while True:
         if program.returncode is None:
             program.wait(WATCHDOG)
             there.write_bytes(b"b" * MIB)
-        program.communicate()
+        program.communicate(timeout=WATCHDOG)
         # A later call is answered after whatever the server still does.
         assert (here / "file").stat().st_size == MIB
         assert there.read_bytes() == b"b" * MIB

@@ -107,24 +107,29 @@ def test_a_stranger_is_turned_away(hosts, tmp_path, said):
     assert code == 0 and figures["net-tcp", "GB/s"] > 0, errors
 
 
-def test_a_program_that_is_no_listener_is_named(hosts):
+@contextmanager
+def another_program(hosts, code):
+    """A program in the listener's place, which accepts the driver as `c` and does `code`."""
     server = [*hosts.inside(hosts.near), "python3", "-c",
-              f"import socket; s = socket.create_server(('', {PORT})); print('up', flush=True); c = s.accept()[0]; "
-              "c.sendall(b'SSH-2.0-server'); c.recv(1 << 20); c.recv(1)"]
+              f"import socket, struct; s = socket.create_server(('', {PORT})); print('up', flush=True); c = s.accept()[0]; {code}"]
     with subprocess.Popen(server, stdout=PIPE, text=True) as program:
-        assert program.stdout.readline() == "up\n"
+        try:
+            assert program.stdout.readline() == "up\n"
+            yield
+        finally:
+            program.kill()
+
+
+def test_a_program_that_is_no_listener_is_named(hosts):
+    with another_program(hosts, "c.sendall(b'SSH-2.0-server'); c.recv(1 << 20); c.recv(1)"):
         code, errors = result(connect(hosts, "--smoke"))
-        program.kill()
     assert code == 1 and f"the program at {NEAR} is no `wherry bench net`" in errors, errors
 
 
 def test_a_program_that_resets_the_connection_has_ended(hosts):
     # What the kernel sends for a killed program depends on whether that had read everything: here it had not.
-    server = [*hosts.inside(hosts.near), "python3", "-c",
-              f"import socket, struct; s = socket.create_server(('', {PORT})); print('up', flush=True); c = s.accept()[0]; "
-              "c.recv(1); c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); c.close()"]
-    with subprocess.Popen(server, stdout=PIPE, text=True) as program:
-        assert program.stdout.readline() == "up\n"
+    reset = "c.recv(1); c.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0)); c.close()"
+    with another_program(hosts, reset):
         code, errors = result(connect(hosts, "--smoke"))
     assert code == 1 and "the program on the other host has ended" in errors, errors
 
