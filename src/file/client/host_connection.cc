@@ -9,7 +9,6 @@
 #include "base/machine.hpp"
 #include "file/client/lent_file.hpp"
 #include "file/wire/hello.hpp"
-#include "file/wire/ring.hpp"
 
 namespace wherry::file {
 namespace {
@@ -46,7 +45,7 @@ void Buffers::skip(std::size_t bytes) {
 
 StreamConnection::StreamConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at,
                                    Timeout listener_wait, Timeout timeout, const ClientProcess& process)
-    : stream_(start_connect(address, {.ring_bytes = ring_bytes != 0 ? ring_bytes : kRingBytes}, listener_wait)
+    : stream_(start_connect(address, {.ring_bytes = ring_bytes}, listener_wait)
                   .finish(timeout)),
       at_(std::move(at)) {
   layout::FileHello hello{};

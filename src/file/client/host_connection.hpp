@@ -83,6 +83,7 @@ struct ClientProcess {
 class StreamConnection final : public HostConnection {
  public:
   /// Connects. Throws Error: as wherry::connect; EPROTO if the peer is not a file server of this version.
+  /// @param ring_bytes  as StreamOptions::ring_bytes
   /// @param listener_wait  how long to wait for a listener, as for wherry::start_connect
   /// @param timeout  limits connecting and greeting separately; empty: the configured one of wherry::connect, and
   /// kGreeting

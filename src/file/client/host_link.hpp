@@ -32,7 +32,7 @@ struct HostOptions {
   std::string address;  ///< of the `wherry serve`
   /// How long a call waits for a server that is gone or closes its connections; then it fails with EIO.
   std::chrono::milliseconds timeout{60'000};
-  std::size_t ring_bytes = 0;  ///< size of the ring that data arrives in; 0: kRingBytes
+  std::size_t ring_bytes = 0;  ///< as StreamOptions::ring_bytes
   bool borrows = true;         ///< moves data by the server's own descriptors where possible (LentFile)
   bool waits = true;           ///< the constructor waits for a listener, for at most WHERRY_CONNECT_TIMEOUT
   /// Returns a faster connection to the server, or the stream. Empty: always the stream.

@@ -76,6 +76,10 @@ UniqueFd duplicate_of(const UniqueFd& memory) {
 
 void destroy(fuse_session* session) { fuse_session_destroy(session); }
 
+/// A few pieces of data. The rings of all connections share the processor's caches with the kernel's pages, which they
+/// fill: with larger rings a first read is slower.
+constexpr std::size_t kRingBytes = std::size_t{512} << 10;
+
 std::string settings_of(const MountOptions& options, bool read_only) {
   std::string settings = "default_permissions,subtype=wherry,fsname=" + options.address;
   if (options.allow_other) settings += ",allow_other";
@@ -86,7 +90,7 @@ std::string settings_of(const MountOptions& options, bool read_only) {
 }  // namespace
 
 HostOptions Session::host_options(const MountOptions& options, const KeptSnapshot& left) {
-  HostOptions made{.address = options.address, .timeout = options.timeout};
+  HostOptions made{.address = options.address, .timeout = options.timeout, .ring_bytes = kRingBytes};
   if (state_ != nullptr) {
     made.process = {.client = left.number(layout::KeptWord::client),
                     .number = left.number(layout::KeptWord::daemon) + 1};

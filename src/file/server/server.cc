@@ -16,7 +16,6 @@
 #include "base/log.hpp"
 #include "base/machine.hpp"
 #include "file/server/server_worker.hpp"
-#include "file/wire/ring.hpp"
 
 namespace wherry::file {
 namespace {
@@ -27,8 +26,6 @@ constexpr std::size_t kMostConnections = std::size_t{1} << 16;
 
 /// Pause after a failed accept, for example for lack of descriptors: only time helps.
 constexpr int kAcceptPauseMs = 100;
-
-constexpr StreamOptions kStreamOptions{.ring_bytes = kRingBytes};
 
 std::size_t cores() {
   cpu_set_t set;
@@ -68,7 +65,7 @@ Server::Server(ServerOptions options)
       most_connections_(options.connections != 0 ? options.connections : connections_possible()),
       stop_(event()),
       left_(event()),
-      listener_(listen(options.listen, kStreamOptions)) {
+      listener_(listen(options.listen)) {
   if (options.lends) service_.hello.root = static_cast<std::uint64_t>(service_.tree.descriptor()) + 1;
   const std::size_t threads = options.threads != 0 ? options.threads : std::max<std::size_t>(cores(), 2);
   try {
