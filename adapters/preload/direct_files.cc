@@ -89,16 +89,18 @@ bool may_wait() {
   if (is_ending.load(std::memory_order_relaxed) || is_over(call_state.deadline_ms)) return false;
   std::uint64_t pending = 0;
   ::syscall(SYS_rt_sigpending, &pending, sizeof pending);
+  pending |= file::mapped::kept_faults();
   return (pending & ~call_state.mask_before) == 0;
 }
 
-/// Both ranges are mapped as a rule. The kernel copies if the program ignores the signals of faults.
+/// For a thread that has FaultsUnblocked. Both ranges are mapped as a rule. The kernel copies if the program ignores
+/// the signals of faults.
 bool copy_checked(void* to, const void* from, std::size_t bytes) {
-  const auto next = reinterpret_cast<file::mapped::Sigaction>(next_function(Hook::k_sigaction));
-  if (file::mapped::catch_faults(next)) {
-    const file::mapped::FaultsUnblocked unblocked;
+  {
     const file::mapped::CopyUnderWay here;
-    if (here && file::mapped::takes_faults() && file::mapped::copy_or_fault(to, from, bytes)) return true;
+    if (here && file::mapped::catches_faults() && file::mapped::takes_faults() &&
+        file::mapped::copy_or_fault(to, from, bytes))
+      return true;
   }
   const iovec source{const_cast<void*>(from), bytes};
   const iovec destination{to, bytes};
@@ -106,6 +108,14 @@ bool copy_checked(void* to, const void* from, std::size_t bytes) {
 }
 
 constexpr DirectCaller kCaller{.may_wait = may_wait, .copy = copy_checked};
+
+/// Calls the library's `transfer`, whose copies may fault.
+template <class Transfer>
+std::int64_t guarded(Transfer transfer) noexcept {
+  (void)file::mapped::catch_faults(reinterpret_cast<file::mapped::Sigaction>(next_function(Hook::k_sigaction)));
+  const file::mapped::FaultsUnblocked unblocked;
+  return transfer(*direct.load(std::memory_order_relaxed));
+}
 
 const Direct* load() noexcept {
   if (is_missing.load(std::memory_order_relaxed)) return nullptr;
@@ -311,11 +321,13 @@ bool DirectUse::is_same_file() noexcept {
 files::Path DirectUse::path() const noexcept { return slots[static_cast<unsigned>(slot_)].path; }
 
 std::int64_t DirectUse::read(std::uint64_t offset, void* into, std::size_t bytes) const noexcept {
-  return direct.load(std::memory_order_relaxed)->read(slots[static_cast<unsigned>(slot_)].file, offset, into, bytes);
+  void* const file = slots[static_cast<unsigned>(slot_)].file;
+  return guarded([&](const Direct& library) { return library.read(file, offset, into, bytes); });
 }
 
 std::int64_t DirectUse::write(std::uint64_t offset, const void* from, std::size_t bytes) const noexcept {
-  return direct.load(std::memory_order_relaxed)->write(slots[static_cast<unsigned>(slot_)].file, offset, from, bytes);
+  void* const file = slots[static_cast<unsigned>(slot_)].file;
+  return guarded([&](const Direct& library) { return library.write(file, offset, from, bytes); });
 }
 
 void DirectUse::boot(std::uint8_t (&id)[16]) const noexcept {

@@ -100,7 +100,8 @@ while not os.path.exists("end"):
     assert (tmp_path / "root/copy").read_bytes() == data
 
 
-def test_a_signal_ends_a_program_that_a_stopped_server_keeps_waiting(server, here, tmp_path):
+@pytest.mark.parametrize("number", (signal.SIGTERM, signal.SIGSEGV))
+def test_a_signal_ends_a_program_that_a_stopped_server_keeps_waiting(server, here, tmp_path, number):
     (tmp_path / "root/file").write_bytes(bytes(MIB))
     code = """
 file = os.open("file", os.O_RDONLY)
@@ -119,9 +120,9 @@ while True:
 
     # Signals are blocked during a transfer.
     wait_until(lambda: all(int(status("SigBlk"), 16) != 0 and status("State") == "S" for _ in range(20)), "a transfer that waits")
-    program.terminate()
+    program.send_signal(number)
     try:
-        assert program.wait(timeout=WATCHDOG) != 0
+        assert program.wait(timeout=WATCHDOG) == -number
     finally:
         os.kill(server.process.pid, signal.SIGCONT)
     program.communicate()

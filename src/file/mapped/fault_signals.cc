@@ -172,9 +172,11 @@ bool catch_signal(int signal, Sigaction next) {
   return next(signal, &caught, nullptr) == 0;
 }
 
+constexpr std::uint64_t mask_bit(int signal) { return std::uint64_t{1} << (signal - 1); }
+
 /// Of the two signals alone. Uses the system call, as a hook of the C library's function may look at the mask.
 void change_mask(int how) noexcept {
-  const std::uint64_t both = std::uint64_t{1} << (SIGBUS - 1) | std::uint64_t{1} << (SIGSEGV - 1);
+  const std::uint64_t both = mask_bit(SIGBUS) | mask_bit(SIGSEGV);
   ::syscall(SYS_rt_sigprocmask, how, &both, nullptr, sizeof both);
   forget_signal_mask();
 }
@@ -305,6 +307,16 @@ FaultsUnblocked::~FaultsUnblocked() {
 void FaultsUnblocked::keep(int signal, const siginfo_t& info) noexcept {
   sent_[index_of(signal)] = {.is_set = true, .info = info};
 }
+
+std::uint64_t FaultsUnblocked::kept() const noexcept {
+  std::uint64_t all = 0;
+  for (const int signal : {SIGBUS, SIGSEGV}) {
+    if (sent_[index_of(signal)].is_set) all |= mask_bit(signal);
+  }
+  return all;
+}
+
+std::uint64_t kept_faults() noexcept { return unblocked == nullptr ? 0 : unblocked->kept(); }
 
 bool catches_faults() noexcept { return next_sigaction.load(std::memory_order_relaxed) != nullptr; }
 

@@ -5,6 +5,8 @@
 
 #include <signal.h>
 
+#include <cstdint>
+
 namespace wherry::file::mapped {
 
 /// The C library's sigaction(2). The preloaded library defines the symbol itself.
@@ -54,6 +56,7 @@ class FaultsUnblocked {
   ~FaultsUnblocked();
   /// For the signal handler.
   void keep(int signal, const siginfo_t& info) noexcept;
+  [[nodiscard]] std::uint64_t kept() const noexcept;
 
  private:
   struct Sent {
@@ -62,6 +65,9 @@ class FaultsUnblocked {
   };
   Sent sent_[2];  // one for each signal: blocked signals do not queue either
 };
+
+/// The signals that FaultsUnblocked of this thread will send again, as a signal mask of the kernel.
+std::uint64_t kept_faults() noexcept;
 
 /// Whether both signals are caught.
 bool catches_faults() noexcept;

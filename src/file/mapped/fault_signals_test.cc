@@ -109,9 +109,11 @@ TEST_F(FaultSignals, CopiesAreGuardedWhereAllSignalsAreBlockedAndASentSignalArri
         const FaultsUnblocked unblocked;
         EXPECT_TRUE(takes_faults());
         EXPECT_TRUE(copy_faults());
+        EXPECT_EQ(kept_faults() != 0, i > 0);
         ::raise(SIGSEGV);
         ::raise(SIGUSR1);
         EXPECT_EQ(calls, 0);
+        EXPECT_EQ(kept_faults(), std::uint64_t{1} << (SIGSEGV - 1)) << "pending, as if it were blocked";
         EXPECT_TRUE(copy_faults());
       }
       sigset_t pending;
