@@ -330,6 +330,10 @@ std::int64_t DirectUse::write(std::uint64_t offset, const void* from, std::size_
   return guarded([&](const Direct& library) { return library.write(file, offset, from, bytes); });
 }
 
+bool DirectUse::has_set_id() const noexcept {
+  return direct.load(std::memory_order_relaxed)->has_set_id(slots[static_cast<unsigned>(slot_)].file);
+}
+
 void DirectUse::boot(std::uint8_t (&id)[16]) const noexcept {
   direct.load(std::memory_order_relaxed)->boot(slots[static_cast<unsigned>(slot_)].file, id);
 }

@@ -62,6 +62,8 @@ class DirectUse {
   [[nodiscard]] std::uint64_t known_size() const noexcept { return known_size_; }
   [[nodiscard]] std::int64_t read(std::uint64_t offset, void* into, std::size_t bytes) const noexcept;
   [[nodiscard]] std::int64_t write(std::uint64_t offset, const void* from, std::size_t bytes) const noexcept;
+  /// Whether the file had set-user-ID or set-group-ID bits after one of the writes.
+  [[nodiscard]] bool has_set_id() const noexcept;
   void boot(std::uint8_t (&id)[16]) const noexcept;
   /// Whether this transfer begins where the last one of the descriptor ended.
   [[nodiscard]] bool is_sequential(std::uint64_t offset, std::size_t bytes) const noexcept;

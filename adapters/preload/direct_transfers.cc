@@ -48,7 +48,7 @@ bool counts_changed_pages() noexcept {
   return counts != 0;
 }
 
-enum class Pages : std::uint8_t { missing, there, changed };
+enum class Pages : std::uint8_t { none, some, all, changed };
 
 /// Returns which pages of a range of the file the kernel has.
 Pages pages_of(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
@@ -64,7 +64,8 @@ Pages pages_of(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
   range.length = (offset + bytes + kPageBytes - 1) / kPageBytes * kPageBytes - range.offset;
   if (!counts_changed_pages() || ::syscall(kCachestat, fd, &range, &found, 0) != 0) return Pages::changed;
   if (found.changed != 0 || found.written != 0) return Pages::changed;
-  return found.cached >= range.length / kPageBytes ? Pages::there : Pages::missing;
+  if (found.cached == 0) return Pages::none;
+  return found.cached >= range.length / kPageBytes ? Pages::all : Pages::some;
 }
 
 bool is_usual(std::size_t bytes, off_t offset) noexcept {
@@ -83,12 +84,17 @@ using Way = ChosenWay::Way;
 
 enum class Written : std::uint8_t { not_begun, all, in_part };
 
-/// Tells the mount of a write, and the kernel of the size that follows from it.
-/// @param known_size  as the kernel knows it
-bool report_write(int fd, const layout::HostWritten& written, std::uint64_t known_size) noexcept {
-  if (WHERRY_NEXT(ioctl, fd, layout::kHostTicketWritten, &written) != 0) return false;
+bool tell_mount(int fd, const layout::HostWritten& written) noexcept {
+  return WHERRY_NEXT(ioctl, fd, layout::kHostTicketWritten, &written) == 0;
+}
+
+/// After a write, tells the mount if it has something to do, and the kernel if the file has grown. A page that is read
+/// from now on has the new data. The kernel has no attributes of an open file but its size.
+bool settle(int fd, const layout::HostWritten& written, const DirectUse& use) noexcept {
+  const bool concerns_mount = use.has_set_id() || pages_of(fd, written.offset, written.length) != Pages::none;
+  if (concerns_mount && !tell_mount(fd, written)) return false;
   struct stat status{};
-  return written.offset + written.length <= known_size || ::fstat(fd, &status) == 0;
+  return written.offset + written.length <= use.known_size() || ::fstat(fd, &status) == 0;
 }
 
 Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, ChosenWay& chosen) noexcept {
@@ -108,14 +114,14 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
       .offset = static_cast<std::uint64_t>(offset), .length = bytes, .failed = 0, .reserved = 0, .boot = {}};
   use.boot(written.boot);
   const std::int64_t put = use.write(written.offset, buffer, bytes);
-  if (put == static_cast<std::int64_t>(bytes) && report_write(fd, written, use.known_size())) {
+  if (put == static_cast<std::int64_t>(bytes) && settle(fd, written, use)) {
     if (!explores) use.succeeded();
     return Written::all;
   }
   // The caller then makes the whole write by the kernel. A signal handler may write before that, so no part of this
   // write may reach the file later.
   written.failed = 1;
-  report_write(fd, written, 0);
+  tell_mount(fd, written);
   use.give_up();
   return Written::in_part;
 }
@@ -138,11 +144,11 @@ std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off
     const DirectCall here(kMostWaitMs);
     DirectUse use(fd, false, bytes);
     const Pages pages = use ? pages_of(fd, at, bytes) : Pages::changed;
-    if (pages != Pages::changed) chosen = ChosenWay(use, pages == Pages::there ? Kind::hit : Kind::miss, at, bytes);
+    if (pages != Pages::changed) chosen = ChosenWay(use, pages == Pages::all ? Kind::hit : Kind::miss, at, bytes);
     if (chosen.is(Way::host)) got = use.read(at, buffer, bytes);
     if (chosen.is(Way::host) && got >= 0) use.succeeded();
     if (chosen.is(Way::host) && got < 0) use.give_up();
-    if (reports() && pages == Pages::there) count_hit(fd);
+    if (reports() && pages == Pages::all) count_hit(fd);
   }
   errno = error;
   if (chosen.is(Way::kernel)) got = WHERRY_NEXT(pread, fd, buffer, bytes, offset);

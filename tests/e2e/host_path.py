@@ -16,6 +16,14 @@ LIBRARY = Path(PROGRAM).resolve().parent.parent / "lib/wherry/files/libwherry-di
 COUNTS_CHANGED_PAGES = tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) >= (6, 16)
 
 
+STARTED = []
+
+
+def end(program):
+    program.kill()
+    program.wait()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def namespace():
     enter_mount_namespace()
@@ -36,6 +44,9 @@ def server(tmp_path):
 def here(server, tmp_path):
     with Mount(server, tmp_path / "mount") as directory:
         yield directory
+        # A test that has failed leaves its program with an open file, which keeps the mount.
+        while STARTED:
+            end(STARTED.pop())
 
 
 class Report:
@@ -53,8 +64,10 @@ class Report:
 
 def start(server, folder, code, *words, path="host", **options):
     command = [PROGRAM, "run", "--files", folder, *(["--file-path", path] if path else []), "--", sys.executable, "-c", code, *words]
-    return subprocess.Popen(list(map(str, command)), env={**server.env, "WHERRY_FILES_REPORT": "1"}, cwd=folder, stdin=subprocess.PIPE,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    program = subprocess.Popen(list(map(str, command)), env={**server.env, "WHERRY_FILES_REPORT": "1"}, cwd=folder, stdin=subprocess.PIPE,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **options)
+    STARTED.append(program)
+    return program
 
 
 def run(server, folder, code, *words, path="host", **options):

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from host_path import Report, here, namespace, run, server, start  # noqa: F401
+from host_path import Report, end, here, namespace, run, server, start  # noqa: F401
 from program import PROGRAM
 from serving import NO_PASSTHROUGH, Mount, Server
 from waiting import WATCHDOG
@@ -176,12 +176,81 @@ for line in sys.stdin:
             program.stdin.write(f"{i}\n")
             program.stdin.flush()
             assert program.stdout.readline() == f"{i}\n"
-            expected = bytes([i]) * 300_000
-            assert memory[1000:301_000] == expected == os.pread(file.fileno(), 300_000, 1000) == os.pread(far.fileno(), 300_000, 1000)
+            seen = [memory[1000:301_000], os.pread(file.fileno(), 300_000, 1000), os.pread(far.fileno(), 300_000, 1000)]
+            assert [set(data) for data in seen] == 3 * [{i}]
             assert memory[999] == memory[301_000] == ord("0")
         program.stdin.close()
         program.stdin = None
         assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") == 100
+
+
+def test_a_write_is_seen_at_once_beside_programs_that_read_and_drop_the_same_pages(server, here, tmp_path):
+    """A write tells the mount only if the kernel has pages of the range. These come and go at all times."""
+    (tmp_path / "root/file").write_bytes(bytes(MIB))
+    code = """
+file = os.open("file", os.O_WRONLY)
+for line in sys.stdin:
+    os.pwrite(file, bytes([int(line)]) * 100_000, 1000)
+    print(line, end="", flush=True)
+"""
+    disturb = """
+import os
+file = os.open("file", os.O_RDONLY)
+while True:
+    os.pread(file, 100_000, 1000)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+"""
+    program = start(server, here, "import os, sys\n" + code)
+    others = [subprocess.Popen([sys.executable, "-c", disturb], cwd=here) for _ in range(2)]
+    try:
+        with open(here / "file", "rb") as file:
+            for i in range(1000):
+                program.stdin.write(f"{i % 256}\n")
+                program.stdin.flush()
+                assert program.stdout.readline() == f"{i % 256}\n"
+                assert set(os.pread(file.fileno(), 100_000, 1000)) == {i % 256}
+    finally:
+        for other in others:
+            end(other)
+    program.stdin.close()
+    program.stdin = None
+    assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") == 1000
+
+
+# Maps more than a file has, and reads what others have written. A page behind the end that the kernel knows is SIGBUS.
+MAPPED_READER = """
+import ctypes, mmap, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+place = libc.mmap(None, 10 << 20, mmap.PROT_READ, mmap.MAP_SHARED, os.open("file", os.O_RDONLY), 0)
+for line in sys.stdin:
+    assert ctypes.string_at(place + int(line), 100_000) == b"1" * 100_000
+    print(line, end="", flush=True)
+"""
+
+
+def test_a_file_that_grows_past_a_mount_can_be_mapped_without_another_look(server, here, tmp_path):
+    (tmp_path / "root/file").write_bytes(b"0")
+    code = """
+file = os.open("file", os.O_WRONLY)
+for line in sys.stdin:
+    os.pwrite(file, b"1" * 100_000, int(line))
+    print(line, end="", flush=True)
+"""
+    program = start(server, here, "import os, sys\n" + code)
+    reader = subprocess.Popen([sys.executable, "-c", MAPPED_READER], cwd=here, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        for i in range(90):
+            for process in program, reader:
+                process.stdin.write(f"{100_000 * i}\n")
+                process.stdin.flush()
+                assert process.stdout.readline() == f"{100_000 * i}\n"
+    finally:
+        end(reader)
+    program.stdin.close()
+    program.stdin = None
+    assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") == 90
 
 
 def test_writes_beside_a_mapping_that_changes_the_same_pages_lose_nothing(server, here, tmp_path):

@@ -24,6 +24,8 @@ struct Direct {
   std::int64_t (*read)(void* file, std::uint64_t offset, void* into, std::size_t bytes);
   /// Writes all bytes. On failure any part of them may be in the file.
   std::int64_t (*write)(void* file, std::uint64_t offset, const void* from, std::size_t bytes);
+  /// Whether the file had set-user-ID or set-group-ID bits after one of the writes.
+  bool (*has_set_id)(void* file);
   /// Sets the boot id of the server's kernel.
   void (*boot)(void* file, std::uint8_t (&id)[16]);
   /// Returns kTransferClasses entries of the statistics page, valid until the process ends or forks. Null if it has
@@ -47,7 +49,7 @@ struct DirectCaller {
 
 /// The library's only symbol, for dlsym. `caller` must stay valid.
 using GetDirect = const Direct*(const DirectCaller& caller);
-inline constexpr const char* kGetDirect = "wherry_direct_3";
+inline constexpr const char* kGetDirect = "wherry_direct_4";
 inline constexpr const char* kDirectLibrary = "libwherry-direct.so";
 
 }  // namespace wherry::preload

@@ -59,6 +59,8 @@ std::int64_t write(void* file, std::uint64_t offset, const void* from, std::size
   return guarded([&] { return file_of(file).file->write(offset, {static_cast<const std::byte*>(from), bytes}); });
 }
 
+bool has_set_id(void* file) noexcept { return file_of(file).file->has_set_id(); }
+
 void boot(void* file, std::uint8_t (&id)[16]) noexcept {
   const BootId of_server = file_of(file).host->boot();
   std::ranges::copy(of_server, id);
@@ -89,6 +91,7 @@ constexpr Direct kDirect{.connect = connect,
                          .open = open,
                          .read = read,
                          .write = write,
+                         .has_set_id = has_set_id,
                          .boot = boot,
                          .transfer_classes = transfer_classes,
                          .close = close,
@@ -98,7 +101,7 @@ constexpr Direct kDirect{.connect = connect,
 }  // namespace
 }  // namespace wherry::preload
 
-extern "C" __attribute__((visibility("default"))) const wherry::preload::Direct* wherry_direct_3(
+extern "C" __attribute__((visibility("default"))) const wherry::preload::Direct* wherry_direct_4(
     const wherry::preload::DirectCaller& caller) {
   wherry::preload::caller = &caller;
   return &wherry::preload::kDirect;

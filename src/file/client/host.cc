@@ -271,7 +271,7 @@ int Host::flush(Handle handle, bool data_only) {
   asked.request.flags = data_only ? layout::kFileFlushDataOnly : 0;
   const int error = link_.call(asked, file.get());
   // A failed flush is reported once, as by the kernel.
-  if (error == 0) file->unflushed = false;
+  if (error == 0) file->unflushed = file->has_write_tickets;
   return take_loss_error(*file) != 0 ? EIO : error;
 }
 

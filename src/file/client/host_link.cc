@@ -296,6 +296,7 @@ void HostLink::note_boot_change(File& file) {
   if (file.boot == boot()) return;
   file.boot = boot();
   const bool was_unflushed = std::exchange(file.unflushed, false);
+  file.has_write_tickets = false;  // they have ended with the connection
   file.lost = file.lost || was_unflushed;
   lent_.set(file.own, nullptr);
   if (file.note_boot) file.note_boot({.boot = file.boot, .lost = file.lost});

@@ -71,6 +71,7 @@ class HostLink {
     layout::FileStatus status{};
     std::uint64_t end = 0;              ///< last known, for appends
     bool unflushed = false;             ///< written to through the server since the last flush
+    bool has_write_tickets = false;     ///< other processes may write to it at any time, and do not tell
     bool lost = false;                  ///< unflushed data is lost: the host rebooted; reported once
     BootId boot{};                      ///< the host's boot when the file was last opened
     HostBoot::Note note_boot{};         ///< may be empty

@@ -15,7 +15,9 @@ int HostTickets::make(Handle handle, std::uint32_t flags, layout::FileTicket& ti
   HostLink::Asked asked;
   asked.request.call = static_cast<std::uint32_t>(FileCall::make_ticket);
   asked.request.flags = flags;
-  return link_.call(asked, file.get(), std::as_writable_bytes(std::span(&ticket, 1)));
+  const int error = link_.call(asked, file.get(), std::as_writable_bytes(std::span(&ticket, 1)));
+  if (error == 0 && (flags & layout::kFileOpenWrite) != 0) file->unflushed = file->has_write_tickets = true;
+  return error;
 }
 
 int HostTickets::end(Handle handle) {
@@ -26,7 +28,9 @@ int HostTickets::end(Handle handle) {
   HostLink::Asked asked{.once = true};
   asked.request.call = static_cast<std::uint32_t>(FileCall::end_tickets);
   const int error = link_.call(asked, file.get());
-  return error == ECONNRESET || error == ESTALE ? 0 : error;
+  if (error != 0 && error != ECONNRESET && error != ESTALE) return error;
+  file->has_write_tickets = false;
+  return 0;
 }
 
 int HostTickets::note_written(Handle handle, const BootId& boot) {

@@ -18,7 +18,8 @@ class HostTickets {
 
   explicit HostTickets(HostLink& link) : link_(link) {}
 
-  /// `flags`: layout::kFileOpenRead, layout::kFileOpenWrite or both.
+  /// `flags`: layout::kFileOpenRead, layout::kFileOpenWrite or both. While a ticket for writing lives, the file counts
+  /// as written to: no data of it is durable until it is flushed, and a reboot of the host loses some.
   int make(Handle handle, std::uint32_t flags, layout::FileTicket& ticket);
   /// Ends the tickets of a handle. After it returns 0, no change of the file by them can follow.
   int end(Handle handle);

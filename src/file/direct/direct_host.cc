@@ -131,6 +131,7 @@ Result DirectHost::File::write_part(std::uint64_t offset, std::span<const std::b
   const auto answer = host_.ask(request, {}, from, {});
   if (!answer) return Result::failure(ECONNRESET);
   if (answer->error != 0) return Result::failure(static_cast<int>(answer->error));
+  if (answer->position == layout::kFileHasSetId) has_set_id_.store(true, std::memory_order_relaxed);
   return answer->value == from.size() ? Result::moved(from.size()) : Result::failure(EIO);
 }
 

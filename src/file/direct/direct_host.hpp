@@ -46,6 +46,8 @@ class DirectHost {
     [[nodiscard]] Result read(std::uint64_t offset, std::span<std::byte> into);
     /// On failure any part of the data may be in the file. ECONNRESET: also if some of `from` is not readable.
     [[nodiscard]] Result write(std::uint64_t offset, std::span<const std::byte> from);
+    /// Whether the file had set-user-ID or set-group-ID bits after one of the writes.
+    [[nodiscard]] bool has_set_id() const { return has_set_id_.load(std::memory_order_relaxed); }
     [[nodiscard]] DirectHost& host() const { return host_; }
 
    private:
@@ -54,6 +56,7 @@ class DirectHost {
 
     DirectHost& host_;
     std::uint64_t handle_;
+    std::atomic<bool> has_set_id_{false};
   };
 
   /// Connects, without waiting for a listener. Throws Error.
@@ -96,8 +99,8 @@ class DirectHost {
   std::mutex mutex_;
   std::unique_ptr<StreamConnection> connection_;
   std::atomic<bool> broken_{false};
-  std::mutex left_mutex_;            ///< held only briefly
-  std::vector<std::uint64_t> left_;  ///< handles to close
+  std::mutex left_mutex_;                              ///< held only briefly
+  std::vector<std::uint64_t> left_;                    ///< handles to close
   BootId boot_;
 };
 

@@ -132,6 +132,36 @@ TEST_F(TicketsOfFiles, ChangeNothingOnceTheirMakerHasEndedThem) {
   EXPECT_EQ(content_of(served_.root() / "file"), "new");
 }
 
+TEST_F(TicketsOfFiles, TellIfAFileThatTheyWroteHasSetIdBits) {
+  const auto file = opened_by(ticket(open(kFileOpenWrite), kFileOpenWrite));
+  EXPECT_TRUE(file->write(0, as_data("new")).ok());
+  EXPECT_FALSE(file->has_set_id());
+  ASSERT_EQ(::chmod((served_.root() / "file").c_str(), 02755), 0);
+  EXPECT_TRUE(file->write(0, as_data("new")).ok());
+  EXPECT_TRUE(file->has_set_id());
+}
+
+/// Whether a flushed file still counts as written to, so that its maker asks a server about a loss.
+class AFlushedFile : public TicketsOfFiles {
+ protected:
+  bool counts_as_written(bool has_tickets) {
+    HostOptions options = served_.client();
+    options.timeout = std::chrono::milliseconds(1);
+    Host maker(options);
+    const Host::Handle handle = maker.open("file", kFileOpenWrite).handle;
+    FileTicket made{};
+    EXPECT_EQ(maker.tickets().make(handle, kFileOpenWrite, made), 0);
+    EXPECT_EQ(has_tickets ? 0 : maker.tickets().end(handle), 0);
+    EXPECT_EQ(maker.flush(handle, false), 0);
+    served_.keep_dead();
+    return maker.check_loss(handle) != 0;
+  }
+};
+
+TEST_F(AFlushedFile, CountsAsWrittenToWhileATicketMayWrite) { EXPECT_TRUE(counts_as_written(true)); }
+
+TEST_F(AFlushedFile, DoesNotCountAsWrittenToOnceItsTicketsHaveEnded) { EXPECT_FALSE(counts_as_written(false)); }
+
 TEST_F(TicketsOfFiles, AreBoundedInNumberUntilTheyAreUsed) {
   const Host::Handle handle = open(kFileOpenRead);
   std::vector<FileTicket> made(1);

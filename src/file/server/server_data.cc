@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reads and writes: between the file and the two rings, without a copy in between.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -162,6 +163,8 @@ ServerSession::Step ServerSession::write_piece() {
       position_ = nanoseconds_of(status.modified);
       if (moved_ != 0) backing_->drop_set_id(status.mode, request_.header.flags);
     }
+    if (by_ != nullptr && error_ == 0 && (backing_->status(status) != 0 || (status.mode & (S_ISUID | S_ISGID)) != 0))
+      position_ = layout::kFileHasSetId;
     answer({.error = error_, .value = moved_, .position = position_});
     return Step::on;
   }

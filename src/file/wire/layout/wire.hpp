@@ -42,7 +42,7 @@ namespace wherry::layout {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
 
-inline constexpr std::uint32_t kFileVersion = 8;
+inline constexpr std::uint32_t kFileVersion = 9;
 inline constexpr std::uint32_t kFileMagic = 0x454C4946;  ///< "FILE" as bytes
 
 // Limits: the server closes the connection of a client that exceeds one.
@@ -199,6 +199,8 @@ inline constexpr std::uint32_t kFileOpenAll = 1023;
 inline constexpr std::uint32_t kFileLookNoFollow = 1;  ///< status, set_times, set_owner, ..._xattr
 inline constexpr std::uint32_t kFileXattrCreate = 2;   ///< set_xattr: EEXIST if the attribute exists
 inline constexpr std::uint32_t kFileXattrReplace = 4;  ///< set_xattr: ENODATA if it does not exist
+/// `position` of the answer to a write by a ticket: the file had set-user-ID or set-group-ID bits afterwards.
+inline constexpr std::uint64_t kFileHasSetId = 1;
 /// write: data that the client held back, also of appends. On success `position` is the file's modification time in ns
 /// since 1970. ENOLCK: the file is not delegated by this handle. Then `position` is 1 if the request is a repeated one
 /// and the file already has the beginning of its data: the first attempt was carried out, at least in part.
