@@ -66,13 +66,13 @@ ChosenWay::ChosenWay(const DirectUse& use, Kind kind, std::uint64_t offset, std:
       use.is_worth_filling(costs_of_read(transfer_), offset, bytes))
     choice_->way = Way::kernel;
   if (kind == Kind::hit && choice_->way == Way::kernel && !choice_->explores) use.expect_hits();
-  const bool is_measured = kind != Kind::write || use.is_measured();
+  const bool is_measured = kind != Kind::write || (use.is_measured() && use.is_warm(true));
   if (kind == Kind::write && choice_->way == Way::kernel) {
     // The kernel's way is not measured while the file is open at the server.
     if (is_measured && !choice_->explores) return;
     choice_ = PathCosts::Choice{.way = Way::host, .explores = false};
   }
-  begin();
+  begin(use);
 }
 
 ChosenWay ChosenWay::before_opening(std::size_t bytes) noexcept {
@@ -83,6 +83,11 @@ ChosenWay ChosenWay::before_opening(std::size_t bytes) noexcept {
   return way;
 }
 
+void ChosenWay::begin(const DirectUse& use) noexcept {
+  is_typical_ = choice_->way == Way::kernel || use.is_warm(transfer_.kind == Kind::write);
+  begin();
+}
+
 void ChosenWay::begin() noexcept {
   preemptions_ = preemptions();
   begun_ = now_ns();
@@ -91,7 +96,7 @@ void ChosenWay::begin() noexcept {
 void ChosenWay::note(ssize_t moved) const noexcept {
   if (begun_ == 0 || moved != static_cast<ssize_t>(transfer_.bytes)) return;
   const std::uint64_t took = now_ns() - begun_;
-  costs.note(transfer_, *choice_, took, preemptions() != preemptions_);
+  costs.note(transfer_, *choice_, took, preemptions() != preemptions_, is_typical_);
 }
 
 void forget_costs_after_fork() noexcept {

@@ -33,15 +33,18 @@ class ChosenWay {
   /// Whether the slower way was chosen, to measure it.
   [[nodiscard]] bool explores() const { return choice_ && choice_->explores; }
   /// The transfer begins now, later than the choice.
-  void begin() noexcept;
+  void begin(const DirectUse& use) noexcept;
   /// To be called after the transfer, which has moved `moved` bytes. Records its time if those are all.
   void note(ssize_t moved) const noexcept;
 
  private:
+  void begin() noexcept;
+
   std::optional<file::PathCosts::Choice> choice_;
   file::PathCosts::Transfer transfer_;
   std::uint64_t begun_ = 0;  ///< in ns; 0: nothing is recorded
   long preemptions_ = 0;     ///< preemptions of the thread before
+  bool is_typical_ = true;
 };
 
 /// To be called in a forked child: forgets the calls and the page in which others see them, which are the parent's.

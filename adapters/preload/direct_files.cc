@@ -334,6 +334,10 @@ bool DirectUse::has_set_id() const noexcept {
   return direct.load(std::memory_order_relaxed)->has_set_id(slots[static_cast<unsigned>(slot_)].file);
 }
 
+bool DirectUse::is_warm(bool writes) const noexcept {
+  return direct.load(std::memory_order_relaxed)->is_warm(slots[static_cast<unsigned>(slot_)].file, writes);
+}
+
 void DirectUse::boot(std::uint8_t (&id)[16]) const noexcept {
   direct.load(std::memory_order_relaxed)->boot(slots[static_cast<unsigned>(slot_)].file, id);
 }

@@ -64,11 +64,13 @@ class DirectUse {
   [[nodiscard]] std::int64_t write(std::uint64_t offset, const void* from, std::size_t bytes) const noexcept;
   /// Whether the file had set-user-ID or set-group-ID bits after one of the writes.
   [[nodiscard]] bool has_set_id() const noexcept;
+  /// As file::DirectHost::is_warm.
+  [[nodiscard]] bool is_warm(bool writes) const noexcept;
   void boot(std::uint8_t (&id)[16]) const noexcept;
   /// Whether this transfer begins where the last one of the descriptor ended.
   [[nodiscard]] bool is_sequential(std::uint64_t offset, std::size_t bytes) const noexcept;
   /// Counts a write. Returns whether enough writes have gone past the mount, since the file was opened, to tell how
-  /// long they take.
+  /// long they take if the connection is warm.
   [[nodiscard]] bool is_measured() const noexcept;
   /// To be called when a read was left to the kernel because its pages are there.
   void expect_hits() const noexcept;

@@ -103,7 +103,7 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
   DirectUse use(fd, true, bytes);
   if (!use) return Written::not_begun;
   if (explores)
-    chosen.begin();
+    chosen.begin(use);
   else
     chosen = ChosenWay(use, Kind::write, static_cast<std::uint64_t>(offset), bytes);
   if (chosen.is(Way::kernel)) {

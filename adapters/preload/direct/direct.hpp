@@ -26,6 +26,8 @@ struct Direct {
   std::int64_t (*write)(void* file, std::uint64_t offset, const void* from, std::size_t bytes);
   /// Whether the file had set-user-ID or set-group-ID bits after one of the writes.
   bool (*has_set_id)(void* file);
+  /// As file::DirectHost::is_warm.
+  bool (*is_warm)(void* file, bool writes);
   /// Sets the boot id of the server's kernel.
   void (*boot)(void* file, std::uint8_t (&id)[16]);
   /// Returns kTransferClasses entries of the statistics page, valid until the process ends or forks. Null if it has

@@ -61,6 +61,8 @@ std::int64_t write(void* file, std::uint64_t offset, const void* from, std::size
 
 bool has_set_id(void* file) noexcept { return file_of(file).file->has_set_id(); }
 
+bool is_warm(void* file, bool writes) noexcept { return file_of(file).host->is_warm(writes); }
+
 void boot(void* file, std::uint8_t (&id)[16]) noexcept {
   const BootId of_server = file_of(file).host->boot();
   std::ranges::copy(of_server, id);
@@ -92,6 +94,7 @@ constexpr Direct kDirect{.connect = connect,
                          .read = read,
                          .write = write,
                          .has_set_id = has_set_id,
+                         .is_warm = is_warm,
                          .boot = boot,
                          .transfer_classes = transfer_classes,
                          .close = close,

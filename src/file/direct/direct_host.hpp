@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -71,6 +72,10 @@ class DirectHost {
   [[nodiscard]] bool is_broken() const { return broken_.load(std::memory_order_relaxed); }
   /// Gives up the copy of the connection in a forked child. No other thread of the parent may have been in a call.
   void forget_after_fork() { connection_.reset(); }
+  /// Whether transfers in this direction no longer touch new memory of the rings, which makes the first ones slow.
+  [[nodiscard]] bool is_warm(bool writes) const {
+    return moved_[writes ? 1 : 0].load(std::memory_order_relaxed) >= kFirstLaps;
+  }
   /// Identifies the boot of the server's kernel.
   [[nodiscard]] BootId boot() const { return boot_; }
 
@@ -99,6 +104,8 @@ class DirectHost {
   std::mutex mutex_;
   std::unique_ptr<StreamConnection> connection_;
   std::atomic<bool> broken_{false};
+  static constexpr std::uint64_t kFirstLaps = std::uint64_t{4} << 20;
+  std::array<std::atomic<std::uint64_t>, 2> moved_{};  ///< bytes read, and written
   std::mutex left_mutex_;                              ///< held only briefly
   std::vector<std::uint64_t> left_;                    ///< handles to close
   BootId boot_;

@@ -206,6 +206,16 @@ TEST_F(TicketsOfFiles, WriteNothingThatIsNotAccessible) {
   EXPECT_LE(content_of(served_.root() / "file").size(), HalfABuffer::kPage);
 }
 
+TEST_F(TicketsOfFiles, MakeTheirConnectionWarmInEachDirectionByMegabytes) {
+  const auto file = opened_by(ticket(open(kFileOpenWrite), kFileOpenWrite));
+  EXPECT_FALSE(direct_.is_warm(true));
+  EXPECT_TRUE(file->write(0, as_data(std::string(std::size_t{1} << 20, 'x'))).ok());
+  EXPECT_FALSE(direct_.is_warm(true));
+  EXPECT_TRUE(file->write(0, as_data(std::string(std::size_t{8} << 20, 'x'))).ok());
+  EXPECT_TRUE(direct_.is_warm(true));
+  EXPECT_FALSE(direct_.is_warm(false));
+}
+
 TEST_F(TicketsOfFiles, EndWithTheServer) {
   const auto file = opened_by(ticket(open(kFileOpenRead), kFileOpenRead));
   served_.kill();

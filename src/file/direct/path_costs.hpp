@@ -44,20 +44,11 @@ class PathCosts {
 
   /// Records the duration of a transfer.
   /// @param preempted  whether another thread used the thread's core meanwhile
-  void note(const Transfer& transfer, const Choice& choice, std::uint64_t nanoseconds, bool preempted) noexcept {
-    const std::uint64_t now = estimate(transfer, choice.way);
-    const std::uint64_t nominal =
-        nanoseconds * nominal_bytes(size_class(transfer.bytes)) / std::max<std::uint64_t>(transfer.bytes, 1);
-    // Limits the sample: a thread that had no core for a while does not measure the way.
-    const std::uint64_t sample = std::min(nominal, now * kMostGrowth);
+  /// @param typical  false: it is counted, but the estimate stays
+  void note(const Transfer& transfer, const Choice& choice, std::uint64_t nanoseconds, bool preempted,
+            bool typical = true) noexcept {
+    if (typical) measure(transfer, choice.way, nanoseconds);
     layout::TransferWay& way = way_of(classes_[class_of(transfer)], choice.way);
-    // The mean of the first samples: the very first one may touch new memory.
-    std::atomic<std::uint8_t>& samples = samples_[class_of(transfer)][choice.way == Way::host ? 0 : 1];
-    const auto weight =
-        static_cast<std::uint8_t>(std::min<std::uint64_t>(samples.load(std::memory_order_relaxed) + 1, kWeight));
-    samples.store(weight, std::memory_order_relaxed);
-    const std::uint64_t after = now - now / weight + sample / weight;
-    way.estimate_ns.store(std::max<std::uint64_t>(after, 1), std::memory_order_relaxed);
     way.calls.fetch_add(1, std::memory_order_relaxed);
     way.bytes.fetch_add(transfer.bytes, std::memory_order_relaxed);
     if (choice.explores) way.explored.fetch_add(1, std::memory_order_relaxed);
@@ -112,6 +103,22 @@ class PathCosts {
   }
 
  private:
+  void measure(const Transfer& transfer, Way by, std::uint64_t nanoseconds) noexcept {
+    const std::uint64_t now = estimate(transfer, by);
+    const std::uint64_t nominal =
+        nanoseconds * nominal_bytes(size_class(transfer.bytes)) / std::max<std::uint64_t>(transfer.bytes, 1);
+    // Limits the sample: a thread that had no core for a while does not measure the way.
+    const std::uint64_t sample = std::min(nominal, now * kMostGrowth);
+    // The mean of the first samples: the very first one may touch new memory.
+    std::atomic<std::uint8_t>& samples = samples_[class_of(transfer)][by == Way::host ? 0 : 1];
+    const auto weight =
+        static_cast<std::uint8_t>(std::min<std::uint64_t>(samples.load(std::memory_order_relaxed) + 1, kWeight));
+    samples.store(weight, std::memory_order_relaxed);
+    const std::uint64_t after = now - now / weight + sample / weight;
+    way_of(classes_[class_of(transfer)], by)
+        .estimate_ns.store(std::max<std::uint64_t>(after, 1), std::memory_order_relaxed);
+  }
+
   static constexpr std::uint64_t kShare = 100;
   static constexpr std::uint64_t kWeight = 8;
   static constexpr std::uint64_t kMostGrowth = 4;
@@ -153,7 +160,7 @@ class PathCosts {
       std::uint64_t each_kib;
     };
     constexpr std::array<std::array<Cost, 2>, 3> kCosts{
-        {{{{20'000, 200}, {15'000, 120}}}, {{{20'000, 200}, {40'000, 700}}}, {{{60'000, 200}, {40'000, 600}}}}};
+        {{{{6'000, 80}, {4'000, 100}}}, {{{6'000, 80}, {40'000, 700}}}, {{{10'000, 90}, {40'000, 600}}}}};
     const Cost& cost = kCosts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(way)];
     return cost.call + cost.each_kib * (bytes / 1024);
   }

@@ -102,9 +102,16 @@ void note(PathCosts& costs, const Transfer& transfer, Way way, std::uint64_t nan
 
 TEST(CostsOfPaths, AreTheMeanOfTheFirstTransfers) {
   PathCosts costs;
-  note(costs, kMiss, Way::host, 900'000);
+  note(costs, kMiss, Way::host, 300'000);
   for (int i = 0; i < 7; ++i) note(costs, kMiss, Way::host, 100'000);
-  EXPECT_NEAR(static_cast<double>(costs.estimate(kMiss, Way::host)), 200'000, 1000);
+  EXPECT_NEAR(static_cast<double>(costs.estimate(kMiss, Way::host)), 125'000, 1000);
+}
+
+TEST(CostsOfPaths, AreNotThoseOfTransfersThatTouchNewMemory) {
+  PathCosts costs;
+  const std::uint64_t before = costs.estimate(kMiss, Way::host);
+  costs.note(kMiss, {.way = Way::host, .explores = false}, 2 * before, false, false);
+  EXPECT_EQ(costs.estimate(kMiss, Way::host), before);
 }
 
 TEST(CostsOfPaths, AreKeptByAForkedChild) {
