@@ -34,6 +34,7 @@
 #include "next.hpp"
 #include "own_numbers.hpp"
 #include "vfork.hpp"
+#include "write_rings.hpp"
 
 namespace wherry::preload {
 namespace {
@@ -43,6 +44,8 @@ namespace {
 constexpr std::uint32_t kOutOfReachMs = 1000;
 /// Number of writes that tell how long writes past the mount take.
 constexpr std::uint32_t kLeastWrites = 8;
+/// First pause before the kernel's writes are measured: the mount begins to keep them after a few.
+constexpr std::uint32_t kFirstKernelMs = 20;
 /// Number of reads that are expected to be hits after one that was.
 constexpr std::uint32_t kExpectedHits = 16;
 /// Time limits of opening and of closing a file.
@@ -368,11 +371,21 @@ void DirectUse::succeeded() const noexcept {
   slots[static_cast<unsigned>(slot_)].failures.store(0, std::memory_order_relaxed);
 }
 
-void DirectUse::give_up() noexcept {
+std::uint32_t DirectUse::failures() const noexcept {
+  return slots[static_cast<unsigned>(slot_)].failures.load(std::memory_order_relaxed);
+}
+
+void DirectUse::close_with(std::uint64_t after) noexcept {
   std::uint64_t word = Word::of(kFirstSlot + static_cast<std::uint32_t>(slot_));
-  if (words[static_cast<unsigned>(fd_)].compare_exchange_strong(
-          word, pause_after(slots[static_cast<unsigned>(slot_)].failures.load(std::memory_order_relaxed) + 1)))
+  if (words[static_cast<unsigned>(fd_)].compare_exchange_strong(word, after))
     leave(slots[static_cast<unsigned>(slot_)]);
+}
+
+void DirectUse::give_up() noexcept { close_with(pause_after(failures() + 1)); }
+
+void DirectUse::prefer_kernel(std::size_t bytes) noexcept {
+  const bool is_short = failures() == 0 && bytes > kMostByRing;
+  close_with(is_short ? Word::of(kMount + 1, now_ms() + kFirstKernelMs) : pause_after(failures() + 1));
 }
 
 bool is_open_at_host(int fd) noexcept {

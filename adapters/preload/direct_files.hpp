@@ -81,12 +81,17 @@ class DirectUse {
   /// Returns kTransferClasses entries in which other processes see this one's choices, or null.
   [[nodiscard]] layout::TransferClass* transfer_classes() const noexcept;
   void succeeded() const noexcept;
-  /// To be called after a failed transfer, or when the kernel's way is the faster one: closes the file, and leaves the
-  /// descriptor's next transfers to the kernel, for a time that doubles.
+  /// To be called after a failed transfer: closes the file, and leaves the descriptor's next transfers to the kernel,
+  /// for a time that doubles.
   void give_up() noexcept;
+  /// The same because the kernel's way is expected to be faster for a write of `bytes`. The first pause is short, since
+  /// that must be measured; but not for writes that may go by a ring, which is not measured.
+  void prefer_kernel(std::size_t bytes) noexcept;
 
  private:
   [[nodiscard]] bool is_same_file() noexcept;
+  [[nodiscard]] std::uint32_t failures() const noexcept;
+  void close_with(std::uint64_t after) noexcept;
 
   int fd_;
   int slot_ = -1;

@@ -107,7 +107,7 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
   else
     chosen = ChosenWay(use, Kind::write, static_cast<std::uint64_t>(offset), bytes);
   if (chosen.is(Way::kernel)) {
-    use.give_up();  // so that the mount can keep writes
+    use.prefer_kernel(bytes);  // the mount can then keep writes
     return Written::not_begun;
   }
   layout::HostWritten written{
