@@ -307,6 +307,36 @@ static void huge(void) {
   MPI_Type_free(&block);
 }
 
+/* WHERRY_MESSAGES short messages from each rank to the next, 64 at a time, which are answered. Both sides fall asleep
+   now and then, so a lost wake-up ends this. */
+static void many(void) {
+  enum { kAtOnce = 64, kMostBytes = 256 };
+  const char* const text = getenv("WHERRY_MESSAGES");
+  const long count = text == NULL ? 100000 : atol(text);
+  static unsigned char in[kAtOnce][kMostBytes], out[kAtOnce][kMostBytes];
+  unsigned state = (unsigned)rank + 1;
+  for (long done = 0; done < count; done += kAtOnce) {
+    MPI_Request requests[2 * kAtOnce];
+    MPI_Status statuses[2 * kAtOnce];
+    for (int i = 0; i < kAtOnce; ++i)
+      MPI_Irecv(in[i], kMostBytes, MPI_BYTE, (rank + size - 1) % size, 1, MPI_COMM_WORLD, &requests[i]);
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int bytes = (int)((done + i) * 37 % (kMostBytes + 1));
+      fill(out[i], (size_t)bytes, (size_t)(done + i));
+      MPI_Isend(out[i], bytes, MPI_BYTE, (rank + 1) % size, 1, MPI_COMM_WORLD, &requests[kAtOnce + i]);
+    }
+    state = state * 1664525U + 1013904223U;
+    if (state >> 22 == 0) usleep(2000);
+    MPI_Waitall(2 * kAtOnce, requests, statuses);
+    for (int i = 0; i < kAtOnce; ++i) {
+      int bytes = 0;
+      MPI_Get_count(&statuses[i], MPI_BYTE, &bytes);
+      require(bytes == (int)((done + i) * 37 % (kMostBytes + 1)), "a message has another length");
+      check(in[i], (size_t)bytes, (size_t)(done + i));
+    }
+  }
+}
+
 static const char* file_of_pids;
 
 static void endless(void) {
@@ -333,6 +363,7 @@ static const struct {
     {"wildcards", wildcards},
     {"cancelled", cancelled},
     {"huge", huge},
+    {"many", many},
     {"endless", endless},
 };
 

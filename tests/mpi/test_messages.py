@@ -21,9 +21,12 @@ def messages(request, tmp_path_factory):
     return request.param.compile(tmp_path_factory.mktemp(request.param.name) / "messages", SOURCE, options=["-D_GNU_SOURCE"])
 
 
-def play(messages, *arguments, processes=3):
-    result = subprocess.run([PROGRAM, "mpirun", "-n", str(processes), messages, *arguments], env=environment(),
-                            capture_output=True, text=True, timeout=200)
+SOAK = "WHERRY_SOAK" in os.environ
+
+
+def play(messages, *arguments, processes=3, timeout=200, **variables):
+    result = subprocess.run([PROGRAM, "mpirun", "-n", str(processes), messages, *arguments], env=environment(**variables),
+                            capture_output=True, text=True, timeout=timeout)
     assert (result.returncode, result.stdout.split("\n")[-2:]) == (0, ["passed", ""]), result.stdout + result.stderr
     return result.stdout
 
@@ -57,6 +60,11 @@ def test_a_cancelled_receive_takes_nothing(messages):
     play(messages, "cancelled")
 
 
-@pytest.mark.skipif("WHERRY_SOAK" not in os.environ, reason="4 GiB of memory: make soak")
+@pytest.mark.parametrize("processes", [2, 3])
+def test_many_short_messages_arrive_in_order_though_ranks_fall_asleep(messages, processes):
+    play(messages, "many", processes=processes, timeout=15000 if SOAK else 200, WHERRY_MESSAGES=str(10**8 // processes if SOAK else 20000))
+
+
+@pytest.mark.skipif(not SOAK, reason="4 GiB of memory: make soak")
 def test_a_message_may_have_more_bytes_than_an_int_counts(messages):
     play(messages, "huge", processes=2)
