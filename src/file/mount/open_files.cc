@@ -141,11 +141,6 @@ void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
     file->set_backing(others.front()->backing(), lent != nullptr ? lent : others.front()->lent());
   else if (lent != nullptr)
     file->set_backing(passthrough_.add(*lent), lent);
-  // Drops the attributes that came with a list: from now on a read asks for the size. Only once per node, since it also
-  // discards answers that are under way to other readers.
-  const auto is_dropped = [](const auto& other) { return other->are_attributes_dropped(); };
-  if (!file->are_attributes_dropped() && std::ranges::none_of(others, is_dropped)) tree_.drop(node, Kept::attributes);
-  file->set_attributes_dropped();
   file->set_number(tree_.next_number());
   const std::uint32_t unreported = file->errors().unreported();
   file->errors().keep_in(tree_.kept(), file->number(), unreported);
@@ -164,6 +159,11 @@ void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
   tree_.keep_boots(file->file(), file->number());
   numbered_.add(file->number(), file);
   tree_.nodes().add_open(node, file);
+  // Drops the attributes that came with a list: from now on a read asks for the size. No list made after add_open has
+  // any. Only once per node, since it also discards answers that are under way to other readers.
+  const auto is_dropped = [](const auto& other) { return other->are_attributes_dropped(); };
+  if (!file->are_attributes_dropped() && std::ranges::none_of(others, is_dropped)) tree_.drop(node, Kept::attributes);
+  file->set_attributes_dropped();
 }
 
 void OpenFiles::close(NodeId node, OpenFile* file) {
