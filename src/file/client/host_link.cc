@@ -286,8 +286,10 @@ bool HostLink::take_over(std::unique_ptr<HostConnection> connection) {
   note_lender();
   give_up_locks();
   return std::ranges::all_of(files_, [&](const std::shared_ptr<File>& file) {
-    if (file) note_boot_change(*file);
-    return !file || reopen(*file);
+    if (!file) return true;
+    file->has_write_tickets = false;  // they have ended with the connection
+    note_boot_change(*file);
+    return reopen(*file);
   });
 }
 
@@ -296,7 +298,6 @@ void HostLink::note_boot_change(File& file) {
   if (file.boot == boot()) return;
   file.boot = boot();
   const bool was_unflushed = std::exchange(file.unflushed, false);
-  file.has_write_tickets = false;  // they have ended with the connection
   file.lost = file.lost || was_unflushed;
   lent_.set(file.own, nullptr);
   if (file.note_boot) file.note_boot({.boot = file.boot, .lost = file.lost});
