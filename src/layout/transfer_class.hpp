@@ -49,6 +49,14 @@ inline constexpr std::size_t kTransferSizes = 9;
 inline constexpr std::size_t kTransferClasses = 3 * 2 * 2 * kTransferSizes;
 inline constexpr std::uint64_t kLeastTransferBytes = std::uint64_t{64} << 10;
 
+/// Whether a class's transfers go to the host as a rule: by the estimates, or by the calls as long as one of them is
+/// missing. `Way` has the fields of TransferWay.
+template <class Way>
+bool go_to_host(const Way& host, const Way& kernel) {
+  if (host.estimate_ns != 0 && kernel.estimate_ns != 0) return host.estimate_ns < kernel.estimate_ns;
+  return host.calls + kernel.explored > kernel.calls + host.explored;
+}
+
 /// Returns the index of a class among the kTransferClasses. `size` is below kTransferSizes.
 constexpr std::size_t transfer_class(TransferKind kind, bool in_order, bool crowded, std::size_t size) {
   return (static_cast<std::size_t>(kind) * 4 + (in_order ? 2 : 0) + (crowded ? 1 : 0)) * kTransferSizes + size;

@@ -127,11 +127,8 @@ const char* kind_text(const TransfersReading& transfers) {
   return "writes";
 }
 
-/// The way with the lower estimate, as file::PathCosts chooses if both ways of the class were measured.
 const char* chosen_way(const TransfersReading& transfers) {
-  if (transfers.host.estimate_ns == 0) return "mount";
-  if (transfers.kernel.estimate_ns == 0) return "host";
-  return transfers.host.estimate_ns < transfers.kernel.estimate_ns ? "host" : "mount";
+  return layout::go_to_host(transfers.host, transfers.kernel) ? "host" : "mount";
 }
 
 std::string microseconds(std::uint64_t nanoseconds) {

@@ -145,9 +145,12 @@ TEST(TopView, SaysHowManyClassesOfTransfersWereCut) {
   EXPECT_EQ(lines.back(), "and 12 more");
 }
 
-TEST(TopView, ChoosesAWayOnlyWhereItWasMeasured) {
+TEST(TopView, ShowsTheWayOfMostCallsWhereOneWasNotMeasured) {
   Reading reading = some_transfers(1);
-  reading.processes.front().transfers.front().host.estimate_ns = 0;
+  TransfersReading& transfers = reading.processes.front().transfers.front();
+  transfers.host.estimate_ns = 0;
+  EXPECT_THAT(lines_of(top_files_text(reading, 0, 0))[1], HasSubstr(" host"));
+  transfers.kernel.calls = 100;
   EXPECT_THAT(lines_of(top_files_text(reading, 0, 0))[1], HasSubstr(" mount"));
   const auto json = nlohmann::json::parse(top_json(reading, reading));
   EXPECT_EQ(json["processes"][0]["transfers"][0]["chosen"], "mount");

@@ -27,12 +27,10 @@ std::string explain(const std::vector<ChosenWay>& ways) {
   std::string text;
   for (const ChosenWay& one : ways) {
     const layout::TransferTraits traits = layout::transfer_traits(one.place);
-    const bool by_host =
-        one.host.estimate_ns != 0 && (one.kernel.estimate_ns == 0 || one.host.estimate_ns < one.kernel.estimate_ns);
     text += fmt::format("  {} {}, from {}{}: {}; {}; chosen: {}\n", kind_of(traits.kind),
                         traits.in_order ? "in order" : "elsewhere", size_text(traits.bytes),
                         traits.crowded ? ", cores busy" : "", text_of("host", one.host), text_of("mount", one.kernel),
-                        by_host ? "host" : "mount");
+                        layout::go_to_host(one.host, one.kernel) ? "host" : "mount");
   }
   return text;
 }
