@@ -99,6 +99,10 @@ class StreamConnection final : public HostConnection {
   /// The server's process number; 0: unknown.
   [[nodiscard]] std::int64_t process() const { return stream_.peer().pid; }
 
+  /// As those of the stream, in bytes.
+  [[nodiscard]] std::size_t receive_capacity() const { return stream_.receive_capacity(); }
+  [[nodiscard]] std::size_t send_capacity() const { return stream_.send_capacity(); }
+
   /// Ends every waiting call, and later ones. Thread-safe.
   void cancel() noexcept { stream_.cancel(); }
   /// Called every `kStall` while a call waits for the server; if it returns false, the call fails.

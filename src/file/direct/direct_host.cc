@@ -35,6 +35,7 @@ iovec buffer_of(std::span<const std::byte> bytes) { return {const_cast<std::byte
 DirectHost::DirectHost(const std::string& address, const Caller& caller)
     : connection_(
           std::make_unique<StreamConnection>(address, 0, AtFaultPoint(), StreamConnection::kNoWait, kConnectTimeout)),
+      first_laps_{2 * connection_->receive_capacity(), 2 * connection_->send_capacity()},
       boot_(boot_id_of(connection_->server())) {
   connection_->set_wait_check(caller.may_wait);
   connection_->set_copy(caller.copy);

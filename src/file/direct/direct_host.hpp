@@ -74,7 +74,7 @@ class DirectHost {
   void forget_after_fork() { connection_.reset(); }
   /// Whether transfers in this direction no longer touch new memory of the rings, which makes the first ones slow.
   [[nodiscard]] bool is_warm(bool writes) const {
-    return moved_[writes ? 1 : 0].load(std::memory_order_relaxed) >= kFirstLaps;
+    return moved_[writes ? 1 : 0].load(std::memory_order_relaxed) >= first_laps_[writes ? 1 : 0];
   }
   /// Identifies the boot of the server's kernel.
   [[nodiscard]] BootId boot() const { return boot_; }
@@ -104,8 +104,8 @@ class DirectHost {
   std::mutex mutex_;
   std::unique_ptr<StreamConnection> connection_;
   std::atomic<bool> broken_{false};
-  static constexpr std::uint64_t kFirstLaps = std::uint64_t{4} << 20;
   std::array<std::atomic<std::uint64_t>, 2> moved_{};  ///< bytes read, and written
+  std::array<std::uint64_t, 2> first_laps_;            ///< twice the ring
   std::mutex left_mutex_;                              ///< held only briefly
   std::vector<std::uint64_t> left_;                    ///< handles to close
   BootId boot_;
