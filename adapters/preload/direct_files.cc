@@ -96,8 +96,7 @@ bool may_wait() {
   return (pending & ~call_state.mask_before) == 0;
 }
 
-/// For a thread that has FaultsUnblocked. Both ranges are mapped as a rule. The kernel copies if the program ignores
-/// the signals of faults.
+/// Both ranges are mapped as a rule. The kernel copies if the thread does not take faults.
 bool copy_checked(void* to, const void* from, std::size_t bytes) {
   {
     const file::mapped::CopyUnderWay here;
@@ -316,7 +315,6 @@ bool DirectUse::is_same_file() noexcept {
   const Slot& slot = slots[static_cast<unsigned>(slot_)];
   struct statx found{};
   if (!look(fd_, found)) return false;
-  known_size_ = found.stx_size;
   return found.stx_dev_major == slot.device_major && found.stx_dev_minor == slot.device_minor &&
          found.stx_ino == slot.inode && access_of(fd_) == slot.access;
 }

@@ -58,8 +58,6 @@ class DirectUse {
   explicit operator bool() const { return slot_ >= 0; }
 
   [[nodiscard]] files::Path path() const noexcept;
-  /// The size of the file in bytes, as this kernel knew it at construction.
-  [[nodiscard]] std::uint64_t known_size() const noexcept { return known_size_; }
   [[nodiscard]] std::int64_t read(std::uint64_t offset, void* into, std::size_t bytes) const noexcept;
   [[nodiscard]] std::int64_t write(std::uint64_t offset, const void* from, std::size_t bytes) const noexcept;
   /// Whether the file had set-user-ID or set-group-ID bits after one of the writes.
@@ -95,7 +93,6 @@ class DirectUse {
 
   int fd_;
   int slot_ = -1;
-  std::uint64_t known_size_ = 0;
 };
 
 /// Whether the descriptor's file is open at the server.

@@ -17,6 +17,7 @@
 
 #include "descriptors.hpp"
 #include "direct_costs.hpp"
+#include "direct_descriptors.hpp"
 #include "directories.hpp"
 #include "next.hpp"
 #include "report.hpp"
@@ -88,13 +89,28 @@ bool tell_mount(int fd, const layout::HostWritten& written) noexcept {
   return WHERRY_NEXT(ioctl, fd, layout::kHostTicketWritten, &written) == 0;
 }
 
+/// Whether the kernel knows that the file has at least this size. False if it cannot tell.
+bool knows_size(int fd, std::uint64_t size) noexcept {
+  struct statx found{};
+  return look(fd, found) && found.stx_size >= size;
+}
+
+bool ask_for_size(int fd) noexcept {
+  struct stat status{};
+  return ::fstat(fd, &status) == 0;
+}
+
 /// After a write, tells the mount if it has something to do, and the kernel if the file has grown. A page that is read
-/// from now on has the new data. The kernel has no attributes of an open file but its size.
+/// from now on has the new data. The kernel has no attributes of an open file but its size. It discards the answer with
+/// the new size if an older one has arrived meanwhile, which another call asked for before the write. The mount then
+/// makes it discard all answers to earlier questions.
 bool settle(int fd, const layout::HostWritten& written, const DirectUse& use) noexcept {
+  const std::uint64_t end = written.offset + written.length;
   const bool concerns_mount = use.has_set_id() || pages_of(fd, written.offset, written.length) != Pages::none;
   if (concerns_mount && !tell_mount(fd, written)) return false;
-  struct stat status{};
-  return written.offset + written.length <= use.known_size() || ::fstat(fd, &status) == 0;
+  if (knows_size(fd, end)) return true;
+  if (!ask_for_size(fd)) return false;
+  return knows_size(fd, end) || (tell_mount(fd, written) && ask_for_size(fd));
 }
 
 Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, ChosenWay& chosen) noexcept {
