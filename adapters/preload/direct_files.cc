@@ -114,8 +114,10 @@ constexpr DirectCaller kCaller{.may_wait = may_wait, .copy = copy_checked};
 /// Calls the library's `transfer`, whose copies may fault.
 template <class Transfer>
 std::int64_t guarded(Transfer transfer) noexcept {
-  (void)file::mapped::catch_faults(reinterpret_cast<file::mapped::Sigaction>(next_function(Hook::k_sigaction)));
-  const file::mapped::FaultsUnblocked unblocked;
+  std::optional<file::mapped::FaultsUnblocked> unblocked;
+  // Otherwise a handler of the program's could run.
+  if (file::mapped::catch_faults(reinterpret_cast<file::mapped::Sigaction>(next_function(Hook::k_sigaction))))
+    unblocked.emplace();
   return transfer(*direct.load(std::memory_order_relaxed));
 }
 
