@@ -71,6 +71,7 @@ ChosenWay::ChosenWay(const DirectUse& use, Kind kind, std::uint64_t offset, std:
     // The kernel's way is not measured while the file is open at the server.
     if (is_measured && !choice_->explores) return;
     choice_ = PathCosts::Choice{.way = Way::host, .explores = false};
+    is_forced_ = true;
   }
   begin(use);
 }

@@ -32,6 +32,8 @@ class ChosenWay {
   [[nodiscard]] bool is(Way way) const { return choice_ && choice_->way == way; }
   /// Whether the slower way was chosen, to measure it.
   [[nodiscard]] bool explores() const { return choice_ && choice_->explores; }
+  /// Whether the way is expected to be the faster one.
+  [[nodiscard]] bool is_best() const { return choice_ && !choice_->explores && !is_forced_; }
   /// The transfer begins now, later than the choice.
   void begin(const DirectUse& use) noexcept;
   /// To be called after the transfer, which has moved `moved` bytes. Records its time if those are all.
@@ -45,6 +47,7 @@ class ChosenWay {
   std::uint64_t begun_ = 0;  ///< in ns; 0: nothing is recorded
   long preemptions_ = 0;     ///< preemptions of the thread before
   bool is_typical_ = true;
+  bool is_forced_ = false;  ///< goes past the mount because too few writes have, to tell how long they take
 };
 
 /// To be called in a forked child: forgets the calls and the page in which others see them, which are the parent's.

@@ -131,7 +131,7 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
   use.boot(written.boot);
   const std::int64_t put = use.write(written.offset, buffer, bytes);
   if (put == static_cast<std::int64_t>(bytes) && settle(fd, written, use)) {
-    if (!explores) use.succeeded();
+    if (chosen.is_best()) use.succeeded();
     return Written::all;
   }
   // The caller then makes the whole write by the kernel. A signal handler may write before that, so no part of this
