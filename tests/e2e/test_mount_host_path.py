@@ -422,7 +422,9 @@ os.wait()
                if child["job"] == parent["job"]), told
     for one in parent["transfers"]:
         assert one["chosen"] in ("host", "mount") and one["host"]["bytes"] == one["host"]["calls"] << 18
-        assert all((one[way]["estimate_ns"] > 0) == (one[way]["calls"] > 0) for way in ("host", "mount"))
+        # The first calls past the mount are not measured.
+        assert all(one[way]["calls"] > 0 for way in ("host", "mount") if one[way]["estimate_ns"] > 0)
+    assert any(one[way]["estimate_ns"] > 0 for one in parent["transfers"] for way in ("host", "mount"))
     assert f"{program.pid} " in text and "256K" in text
 
 
