@@ -204,7 +204,7 @@ while True:
     others = [subprocess.Popen([sys.executable, "-c", disturb], cwd=here) for _ in range(2)]
     try:
         with open(here / "file", "rb") as file:
-            for i in range(1000):
+            for i in range(300):
                 program.stdin.write(f"{i % 256}\n")
                 program.stdin.flush()
                 assert program.stdout.readline() == f"{i % 256}\n"
@@ -214,7 +214,7 @@ while True:
             end(other)
     program.stdin.close()
     program.stdin = None
-    assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") == 1000
+    assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") == 300
 
 
 # Maps more than a file has, and reads what others have written. A page behind the end that the kernel knows is SIGBUS.
@@ -243,7 +243,7 @@ for line in sys.stdin:
     reader = subprocess.Popen([sys.executable, "-c", MAPPED_READER], cwd=here, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     others = [subprocess.Popen([sys.executable, "-c", "import os\nwhile True: os.stat('file')"], cwd=here) for _ in range(2)]
     try:
-        for i in range(1500):
+        for i in range(500):
             for process in program, reader:
                 process.stdin.write(f"{10_000 * i}\n")
                 process.stdin.flush()
@@ -253,7 +253,7 @@ for line in sys.stdin:
             end(process)
     program.stdin.close()
     program.stdin = None
-    assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") == 1500
+    assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") == 500
 
 
 def test_writes_beside_a_mapping_that_changes_the_same_pages_lose_nothing(server, here, tmp_path):
