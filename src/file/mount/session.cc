@@ -233,7 +233,8 @@ void Session::work() {
   while (!stopping_.load(std::memory_order_relaxed) && fuse_session_exited(session_.get()) == 0) {
     const int got = fuse_session_receive_buf(session_.get(), &buffer);
     if (got == -EINTR || got == -EAGAIN) continue;
-    if (got < 0) take_failure(-got);
+    // Once it is unmounted, every error is the end: ECONNABORTED was seen in place of ENODEV.
+    if (got < 0 && is_here()) take_failure(-got);
     if (got <= 0) break;
     fuse_session_process_buf(session_.get(), &buffer);
     system_.tree().attempts().end();
