@@ -70,9 +70,20 @@ def start(server, folder, code, *words, path="host", **options):
     return program
 
 
-def run(server, folder, code, *words, path="host", **options):
-    """Returns what the program printed, and its report."""
-    program = start(server, folder, "import os, sys\n" + code, *words, path=path, **options)
+def ask(process, line):
+    """Sends a line to a process that answers with the same, and waits for that."""
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+    assert process.stdout.readline() == f"{line}\n"
+
+
+def finish(program):
+    """Ends the program's input. Returns what it printed, and its report."""
     output, errors = program.communicate(timeout=WATCHDOG)
     assert program.returncode == 0, errors
     return output, Report(errors)
+
+
+def run(server, folder, code, *words, path="host", **options):
+    """Returns what the program printed, and its report."""
+    return finish(start(server, folder, "import os, sys\n" + code, *words, path=path, **options))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from host_path import Report, end, here, namespace, run, server, start  # noqa: F401
+from host_path import ask, end, finish, here, namespace, run, server, start  # noqa: F401
 from program import PROGRAM
 from serving import NO_PASSTHROUGH, Mount, Server
 from waiting import WATCHDOG
@@ -173,15 +173,11 @@ for line in sys.stdin:
         program = start(server, here, "import os, sys\n" + code)
         for i in range(100):
             assert memory[1000] == os.pread(file.fileno(), 1, 1000)[0]
-            program.stdin.write(f"{i}\n")
-            program.stdin.flush()
-            assert program.stdout.readline() == f"{i}\n"
+            ask(program, i)
             seen = [memory[1000:301_000], os.pread(file.fileno(), 300_000, 1000), os.pread(far.fileno(), 300_000, 1000)]
             assert [set(data) for data in seen] == 3 * [{i}]
             assert memory[999] == memory[301_000] == ord("0")
-        program.stdin.close()
-        program.stdin = None
-        assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") == 100
+        assert finish(program)[1].calls("writes to the host") == 100
 
 
 def test_a_write_is_seen_at_once_beside_programs_that_read_and_drop_the_same_pages(server, here, tmp_path):
@@ -205,16 +201,12 @@ while True:
     try:
         with open(here / "file", "rb") as file:
             for i in range(300):
-                program.stdin.write(f"{i % 256}\n")
-                program.stdin.flush()
-                assert program.stdout.readline() == f"{i % 256}\n"
+                ask(program, i % 256)
                 assert set(os.pread(file.fileno(), 100_000, 1000)) == {i % 256}
     finally:
         for other in others:
             end(other)
-    program.stdin.close()
-    program.stdin = None
-    assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") == 300
+    assert finish(program)[1].calls("writes to the host") == 300
 
 
 # Maps more than a file has, and reads what others have written. A page behind the end that the kernel knows is SIGBUS.
@@ -245,15 +237,11 @@ for line in sys.stdin:
     try:
         for i in range(500):
             for process in program, reader:
-                process.stdin.write(f"{10_000 * i}\n")
-                process.stdin.flush()
-                assert process.stdout.readline() == f"{10_000 * i}\n"
+                ask(process, 10_000 * i)
     finally:
         for process in [reader, *others]:
             end(process)
-    program.stdin.close()
-    program.stdin = None
-    assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") == 500
+    assert finish(program)[1].calls("writes to the host") == 500
 
 
 def test_writes_beside_a_mapping_that_changes_the_same_pages_lose_nothing(server, here, tmp_path):
@@ -266,24 +254,17 @@ for line in sys.stdin:
 """
     program = start(server, here, "import os, sys\n" + code)
 
-    def write(value):
-        program.stdin.write(f"{value}\n")
-        program.stdin.flush()
-        assert program.stdout.readline() == f"{value}\n"
-
     for value in range(1, 200, 3):
-        write(value)
+        ask(program, value)
         with open(here / "file", "r+b") as file, mmap.mmap(file.fileno(), MIB) as memory:
             assert memory[:2048] == bytes([value]) * 2048
             memory[3000] = value
-            write(value + 1)
+            ask(program, value + 1)
             assert memory[:2048] == bytes([value + 1]) * 2048
             memory[4000] = value
         data = (tmp_path / "root/file").read_bytes()
         assert data[:2048] == bytes([value + 1]) * 2048 and data[3000] == data[4000] == value
-    program.stdin.close()
-    program.stdin = None
-    assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") > 0
+    assert finish(program)[1].calls("writes to the host") > 0
 
 
 def test_a_bad_buffer_is_an_error_or_a_shorter_transfer(server, here, tmp_path):

@@ -7,8 +7,7 @@ import random
 import subprocess
 import sys
 
-from host_path import Report, end, here, namespace, server, start  # noqa: F401
-from waiting import WATCHDOG
+from host_path import ask, end, finish, here, namespace, server, start  # noqa: F401
 
 MIB = 1 << 20
 STEPS = 30_000 if "WHERRY_SOAK" in os.environ else 1500
@@ -25,7 +24,7 @@ for line in sys.stdin:
     if value % 50 == 0:
         os.close(file)
         file = os.open("file", os.O_WRONLY)
-    print("written", flush=True)
+    print(line, end="", flush=True)
 """
 # Pages and attributes of the file come and go. A look at the attributes also drops pages that have become old.
 DISTURBERS = [
@@ -50,9 +49,7 @@ class Game:
         size = self.chance.choice([1, 5000, 65_536, 100_000, 300_000, 1 << 20])
         offset = self.chance.choice([0, self.chance.randrange(2_000_000), len(self.model), max(0, len(self.model) - 5000)])
         value = self.chance.randrange(256)
-        self.program.stdin.write(f"{value} {offset} {size}\n")
-        self.program.stdin.flush()
-        assert self.program.stdout.readline() == "written\n"
+        ask(self.program, f"{value} {offset} {size}")
         self.model.extend(bytes(max(0, offset - len(self.model))))
         self.model[offset:offset + size] = bytes([value]) * size
 
@@ -102,6 +99,4 @@ def test_random_calls_see_what_was_written_past_the_mount_before(server, here, t
         for other in others:
             end(other)
     game.expect((tmp_path / "root/file").read_bytes() == game.model)
-    program.stdin.close()
-    program.stdin = None
-    assert Report(program.communicate(timeout=WATCHDOG)[1]).calls("writes to the host") > STEPS // 5
+    assert finish(program)[1].calls("writes to the host") > STEPS // 5
