@@ -45,9 +45,7 @@ void Buffers::skip(std::size_t bytes) {
 
 StreamConnection::StreamConnection(const std::string& address, std::size_t ring_bytes, AtFaultPoint at,
                                    Timeout listener_wait, Timeout timeout, const ClientProcess& process)
-    : stream_(start_connect(address, {.ring_bytes = ring_bytes}, listener_wait)
-                  .finish(timeout)),
-      at_(std::move(at)) {
+    : stream_(start_connect(address, {.ring_bytes = ring_bytes}, listener_wait).finish(timeout)), at_(std::move(at)) {
   layout::FileHello hello{};
   hello.version = layout::kFileVersion;
   hello.magic = layout::kFileMagic;
