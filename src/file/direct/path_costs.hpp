@@ -62,16 +62,15 @@ class PathCosts {
   [[nodiscard]] bool is_crowded() const noexcept { return crowd_.load(std::memory_order_relaxed) >= kAlways / 2; }
 
   /// Estimated ns for a transfer of the nominal size of its class. For a class without samples: that of the nearest
-  /// class with samples.
+  /// class with samples. If there is none, the first estimate, times the ratio of measured to first estimate of the
+  /// other way: what makes one way slow, as a busy machine does, makes both slow. Hits need the processor's caches
+  /// only.
   [[nodiscard]] std::uint64_t estimate(const Transfer& transfer, Way way) const noexcept {
-    for (const unsigned turned : {0U, 1U, 2U, 3U}) {
-      Transfer near = transfer;
-      near.in_order = transfer.in_order != ((turned & 1U) != 0);
-      near.crowded = transfer.crowded != ((turned & 2U) != 0);
-      const auto known = way_of(classes_[class_of(near)], way).estimate_ns.load(std::memory_order_relaxed);
-      if (known != 0) return known;
-    }
-    return first_estimate(transfer.kind, way, nominal_bytes(size_class(transfer.bytes)));
+    if (const std::uint64_t known = measured(transfer, way); known != 0) return known;
+    const std::uint64_t first = first_estimate(transfer, way);
+    const std::uint64_t others = transfer.kind == Kind::hit ? 0 : measured(transfer, other(way));
+    if (others == 0) return first;
+    return std::max<std::uint64_t>(first * others / first_estimate(transfer, other(way)), 1);
   }
 
   [[nodiscard]] Way faster(const Transfer& transfer) const noexcept {
@@ -153,15 +152,36 @@ class PathCosts {
     to.explored.store(from.explored.load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
 
+  /// The estimate of the nearest class with samples; 0: there is none. A read past the mount takes the same time
+  /// whether the kernel has the pages or not.
+  [[nodiscard]] std::uint64_t measured(const Transfer& transfer, Way way) const noexcept {
+    if (const std::uint64_t known = measured_alike(transfer, way); known != 0) return known;
+    if (transfer.kind != Kind::hit || way != Way::host) return 0;
+    Transfer miss = transfer;
+    miss.kind = Kind::miss;
+    return measured_alike(miss, way);
+  }
+  [[nodiscard]] std::uint64_t measured_alike(const Transfer& transfer, Way way) const noexcept {
+    for (const unsigned turned : {0U, 1U, 2U, 3U}) {
+      Transfer near = transfer;
+      near.in_order = transfer.in_order != ((turned & 1U) != 0);
+      near.crowded = transfer.crowded != ((turned & 2U) != 0);
+      const auto known = way_of(classes_[class_of(near)], way).estimate_ns.load(std::memory_order_relaxed);
+      if (known != 0) return known;
+    }
+    return 0;
+  }
+
   /// The estimate without samples: ns per call, and ns per KiB.
-  static constexpr std::uint64_t first_estimate(Kind kind, Way way, std::uint64_t bytes) {
+  static constexpr std::uint64_t first_estimate(const Transfer& transfer, Way way) {
+    const std::uint64_t bytes = nominal_bytes(size_class(transfer.bytes));
     struct Cost {
       std::uint64_t call;
       std::uint64_t each_kib;
     };
     constexpr std::array<std::array<Cost, 2>, 3> kCosts{
         {{{{6'000, 80}, {4'000, 100}}}, {{{6'000, 80}, {40'000, 700}}}, {{{10'000, 90}, {40'000, 600}}}}};
-    const Cost& cost = kCosts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(way)];
+    const Cost& cost = kCosts[static_cast<std::size_t>(transfer.kind)][static_cast<std::size_t>(way)];
     return cost.call + cost.each_kib * (bytes / 1024);
   }
 
