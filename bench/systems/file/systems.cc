@@ -28,6 +28,11 @@ constexpr const char* kSshfs = "--sshfs";
 
 constexpr std::array kDescriptions{
     FileSystem::Description{"native", "a program's read, write, pread, pwrite, fsync, and the kernel's page cache"},
+    FileSystem::Description{
+        "two-copies",
+        "a simple transfer by shared memory: a thread moves the data between the file and a ring, the "
+        "program between the ring and its buffer, at the same time",
+        kPlain, Start::plain, "two-copies"},
     FileSystem::Description{"wherry-run-kernel",
                             "the same program by wherry run --files, WHERRY_FILE_PATH=kernel: its own calls", kPlain,
                             Start::run, "kernel"},
@@ -113,8 +118,10 @@ std::vector<std::string> FileSystem::command_for(const fs::path& folder) const {
   if (description_.start == Start::run) return by_run(description_.path, program_);
   std::vector<std::string> command{program_};
   const std::string path = description_.path;
-  if (description_.start == Start::fuse || description_.start == Start::api) command.push_back(path);
-  if (description_.start != Start::mount) return command;
+  if (description_.start != Start::mount) {
+    if (!path.empty()) command.push_back(path);
+    return command;
+  }
   command.insert(command.end(), {wherry_program(), folder});
   const bool is_past = path == "host" || path == "auto";
   if (path.starts_with("--")) command.push_back(path);

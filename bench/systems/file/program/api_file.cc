@@ -32,9 +32,4 @@ void ApiFile::flush() {
   if (result.error != 0) throw std::system_error(result.error, std::system_category(), "fsync");
 }
 
-ssize_t ApiFile::advance(ssize_t moved) {
-  if (moved > 0) offset_ += static_cast<std::uint64_t>(moved);
-  return moved;
-}
-
 }  // namespace wherry::bench::file

@@ -15,6 +15,7 @@
 #include "base/file_paths.hpp"
 #include "bench/harness/programs/jobs.hpp"
 #include "bench/systems/file/program/api_file.hpp"
+#include "bench/systems/file/program/positioned.hpp"
 #include "bench/systems/file/program/run_job.hpp"
 #include "bench/systems/file/program/server_process.hpp"
 
@@ -34,7 +35,7 @@ int main(int count, char** words) {
     if (path->path == Path::host && !server) server.emplace(fs::path(job.files).parent_path());
     const auto open = [&](const std::string& file, bool writes) {
       const std::string name = server ? server->address() + "/" + fs::path(file).filename().string() : file;
-      return std::make_unique<file::ApiFile>(name, writes, path->path);
+      return std::make_unique<file::Positioned<file::ApiFile>>(name, writes, path->path);
     };
     const std::vector<pid_t> servers = server ? std::vector{server->pid()} : std::vector<pid_t>();
     return to_line(file::run_job(job, servers, open));

@@ -1,23 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program that `wherry bench file` starts, natively and by `wherry run --files`. It reads and writes files with the
-// C library's calls, and does not link Wherry's library.
+// C library's calls, and does not link Wherry's library. One word says by which: pread, which only uses pread and
+// pwrite; or two-copies, which moves all data twice.
+#include <fmt/format.h>
+
+#include <cstdio>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "bench/harness/programs/jobs.hpp"
 #include "bench/systems/file/program/kernel_file.hpp"
+#include "bench/systems/file/program/positioned.hpp"
 #include "bench/systems/file/program/run_job.hpp"
+#include "bench/systems/file/program/two_copies.hpp"
 
-int main(int count, char** /*words*/) {
+namespace {
+
+template <class File>
+int answer() {
   using namespace wherry::bench;
-  return answer_jobs("", [count](const std::string& line) {
-    const auto open = [](const std::string& path, bool writes) {
-      return std::make_unique<file::KernelFile>(path, writes);
-    };
-    if (count == 1) return to_line(file::run_job(file::job_in(line), {}, open));
+  return answer_jobs("", [](const std::string& line) {
     return to_line(file::run_job(file::job_in(line), {}, [](const std::string& path, bool writes) {
-      return std::make_unique<file::PositionedFile>(path, writes);
+      return std::make_unique<File>(path, writes);
     }));
   });
+}
+
+}  // namespace
+
+int main(int count, char** words) {
+  using namespace wherry::bench::file;
+  const std::string_view calls = count > 1 ? words[1] : "";
+  if (calls.empty()) return answer<KernelFile>();
+  if (calls == "pread") return answer<Positioned<KernelFile>>();
+  if (calls == "two-copies") return answer<Positioned<TwoCopies>>();
+  fmt::print(stderr, "usage: wherry-bench-file [pread|two-copies]\n");
+  return 2;
 }

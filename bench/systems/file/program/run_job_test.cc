@@ -17,6 +17,8 @@
 #include <vector>
 
 #include "bench/systems/file/program/kernel_file.hpp"
+#include "bench/systems/file/program/positioned.hpp"
+#include "bench/systems/file/program/two_copies.hpp"
 #include "tests/common/temporary_directory.hpp"
 
 namespace wherry::bench::file {
@@ -154,6 +156,30 @@ TEST_F(FileProgram, ThreadsOfOneProcessDoTheSame) {
   EXPECT_EQ(run().useful_bytes, 3U << 20);
   spoil(2, 0);
   EXPECT_THAT([this] { run(); }, ThrowsMessage<std::runtime_error>(HasSubstr("the threads' process: exit status 1")));
+}
+
+TEST_F(FileProgram, TwoCopiesReadAndWriteWhatThereIs) {
+  const auto run_copied = [this] {
+    return run_job(job_, {}, [](const std::string& path, bool writes) {
+      return std::make_unique<Positioned<TwoCopies>>(path, writes);
+    });
+  };
+  // More than the ring, in units that are no multiple of its pieces.
+  job_.bytes = job_.unit = 5 << 20;
+  for (const std::uint64_t unit : {std::uint64_t{512}, std::uint64_t{5} << 18, std::uint64_t{5} << 20}) {
+    job_.unit = unit;
+    job_.check = true;
+    job_.writes = false;
+    files_.prepare(job_);
+    EXPECT_EQ(run_copied().useful_bytes, 15U << 20);
+    job_.writes = true;
+    ++job_.salt;
+    EXPECT_EQ(run_copied().useful_bytes, 15U << 20);
+    EXPECT_NO_THROW(Files::compare(job_));
+  }
+  job_.writes = false;
+  ASSERT_EQ(::truncate(path_of(job_, 1).c_str(), 100), 0);
+  EXPECT_THROW(run_copied(), std::runtime_error) << "a short read is one";
 }
 
 TEST_F(FileProgram, PassesFollowEachOtherUntilTheTimeIsOver) {
