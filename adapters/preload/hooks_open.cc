@@ -43,7 +43,7 @@ int opened(int fd, int flags) noexcept {
   const int error = errno;
   if (!in_vfork_child()) {
     constexpr int kOther = O_PATH | O_DIRECT | O_DIRECTORY | O_TRUNC;
-    constexpr int kOtherWrites = O_PATH | O_DIRECT | O_APPEND | O_SYNC | O_DSYNC;
+    constexpr int kOtherWrites = O_PATH | O_DIRECT | O_SYNC | O_DSYNC;
     const bool reads = (flags & O_ACCMODE) == O_RDONLY && (flags & kOther) == 0;
     const bool writes = (flags & O_ACCMODE) == O_WRONLY && (flags & kOtherWrites) == 0 && any_directories();
     // The C library's stdio uses the offsets of the standard streams.
@@ -148,7 +148,8 @@ int control(int fd, int command, void* argument) {
   // A lock may begin at the offset.
   if (is_lock(command)) share_offset(fd);
   // From then on, the kernel chooses where data is written.
-  if (command == F_SETFL && (reinterpret_cast<std::uintptr_t>(argument) & (O_APPEND | O_DIRECT)) != 0) share_offset(fd);
+  const bool changes_place = (reinterpret_cast<std::uintptr_t>(argument) & (O_APPEND | O_DIRECT)) != 0;
+  if (command == F_SETFL && (changes_place || appends_by_ring(fd))) share_offset(fd);
   const int result = next();
   if (command == F_SETFL && result == 0 && (reinterpret_cast<std::uintptr_t>(argument) & O_DIRECT) != 0) {
     share_offset(fd);

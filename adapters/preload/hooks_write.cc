@@ -34,12 +34,9 @@ using namespace wherry::preload;
 
 WHERRY_HOOK ssize_t write(int fd, const void* buffer, std::size_t bytes) { return write_here(fd, buffer, bytes); }
 
-// These use the offset, by calls that the C library makes itself.
+WHERRY_HOOK ssize_t writev(int fd, const iovec* parts, int count) { return writev_here(fd, parts, count); }
 
-WHERRY_HOOK ssize_t writev(int fd, const iovec* parts, int count) {
-  share_offset(fd);
-  return WHERRY_NEXT(writev, fd, parts, count);
-}
+// These use the offset, by calls that the C library makes itself.
 
 // RWF_APPEND uses the size that the kernel knows.
 WHERRY_HOOK ssize_t pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +18,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "direct_descriptors.hpp"
 #include "direct_words.hpp"
@@ -52,6 +54,7 @@ struct alignas(64) RingSlot {
   std::atomic<bool> taken{false};
   std::atomic<bool> busy{false};
   std::atomic<int> fd{-1};
+  std::atomic<bool> appends{false};  ///< the file is opened with O_APPEND
   std::atomic<WriteRingHeader*> ring{nullptr};
 };
 
@@ -120,11 +123,15 @@ class RingWriter {
 
   /// The descriptor's offset.
   [[nodiscard]] std::uint64_t offset() const { return record_at(last() & ~kWriteRingSealed).next; }
+  [[nodiscard]] bool appends() const { return slot_->appends.load(std::memory_order_relaxed); }
   /// Adds a record. False: nothing is changed.
-  /// @param at  where the data is written; null: at the offset, which moves
-  bool put(const std::byte* from, std::uint32_t bytes, const std::uint64_t* at) noexcept;
+  /// @param parts  of the data, of `bytes` bytes together
+  /// @param at  where the data is written, if the file is not appended to; null: at the offset, which moves
+  bool put(std::span<const iovec> parts, std::uint32_t bytes, const std::uint64_t* at) noexcept;
   /// Moves the offset.
-  bool seek(std::uint64_t offset) noexcept { return add({.offset = 0, .next = offset, .length = 0, .reserved = {}}); }
+  bool seek(std::uint64_t offset) noexcept {
+    return add({.offset = 0, .next = offset, .length = 0, .reserved = {}, .end = end()});
+  }
 
  private:
   [[nodiscard]] WriteRingHeader& header() const { return *slot_->ring.load(std::memory_order_relaxed); }
@@ -152,26 +159,34 @@ class RingWriter {
   [[nodiscard]] bool make_room(std::uint64_t last, std::uint64_t bytes) const noexcept {
     return has_room(last, bytes) || (ask_mount() && has_room(last, bytes));
   }
-  [[nodiscard]] bool copy(std::uint64_t position, const std::byte* from, std::size_t bytes) const noexcept;
-  bool add(const WriteRingRecord& record, const std::byte* from = nullptr) noexcept;
+  /// The end of a file that is appended to.
+  [[nodiscard]] std::uint64_t end() const { return record_at(last() & ~kWriteRingSealed).end; }
+  [[nodiscard]] bool copy(std::uint64_t position, std::span<const iovec> parts) const noexcept;
+  bool add(const WriteRingRecord& record, std::span<const iovec> parts = {}) noexcept;
 
   RingSlot* slot_;
   int fd_;
 };
 
-bool RingWriter::copy(std::uint64_t position, const std::byte* from, std::size_t bytes) const noexcept {
+bool RingWriter::copy(std::uint64_t position, std::span<const iovec> parts) const noexcept {
   const file::mapped::CopyUnderWay here;
   if (!here || !file::mapped::takes_faults()) return false;
-  const std::size_t first = std::min<std::uint64_t>(bytes, kWriteRingBytes - position % kWriteRingBytes);
-  return file::mapped::copy_or_fault(byte_at(position), from, first) &&
-         (first == bytes || file::mapped::copy_or_fault(byte_at(0), from + first, bytes - first));
+  for (const iovec& part : parts) {
+    const auto* const from = static_cast<const std::byte*>(part.iov_base);
+    const std::size_t first = std::min<std::uint64_t>(part.iov_len, kWriteRingBytes - position % kWriteRingBytes);
+    const std::size_t rest = part.iov_len - first;
+    if (first != 0 && !file::mapped::copy_or_fault(byte_at(position), from, first)) return false;
+    if (rest != 0 && !file::mapped::copy_or_fault(byte_at(0), from + first, rest)) return false;
+    position += part.iov_len;
+  }
+  return true;
 }
 
-bool RingWriter::add(const WriteRingRecord& record, const std::byte* from) noexcept {
+bool RingWriter::add(const WriteRingRecord& record, std::span<const iovec> parts) noexcept {
   std::uint64_t last = this->last();
   if ((last & kWriteRingSealed) != 0 || !make_room(last, layout::write_ring_bytes(record.length))) return false;
   const std::uint64_t position = tail(last);
-  if (record.length != 0 && !copy(position + sizeof record, from, record.length)) return false;
+  if (!parts.empty() && !copy(position + sizeof record, parts)) return false;
   record_at(position) = record;
   // RING-LAST release, RING-SLEEP barrier: the record. Fails if the ring is sealed.
   if (!header().last.compare_exchange_strong(last, position, std::memory_order_seq_cst)) return false;
@@ -185,12 +200,17 @@ bool RingWriter::add(const WriteRingRecord& record, const std::byte* from) noexc
   return true;
 }
 
-bool RingWriter::put(const std::byte* from, std::uint32_t bytes, const std::uint64_t* at) noexcept {
+bool RingWriter::put(std::span<const iovec> parts, std::uint32_t bytes, const std::uint64_t* at) noexcept {
   const std::uint64_t now = offset();
-  const std::uint64_t begin = at == nullptr ? now : *at;
-  const std::uint64_t end = begin + bytes;
-  if (end >= State::kNumbers || !is_within_limit(end)) return false;
-  return add({.offset = begin, .next = at == nullptr ? end : now, .length = bytes, .reserved = {}}, from);
+  const std::uint64_t begin = appends() ? end() : at == nullptr ? now : *at;
+  const std::uint64_t behind = begin + bytes;
+  if (behind >= State::kNumbers || !is_within_limit(behind)) return false;
+  return add({.offset = begin,
+              .next = at == nullptr ? behind : now,
+              .length = bytes,
+              .reserved = {},
+              .end = appends() ? behind : 0},
+             parts);
 }
 
 RingSlot* free_ring_slot() noexcept {
@@ -202,16 +222,15 @@ RingSlot* free_ring_slot() noexcept {
 
 enum class Offered : std::uint8_t { attached, later, never };
 
-/// Whether the kernel would write at the descriptor's own offset, through its cache.
-bool is_plain(int fd) noexcept {
-  const int flags = WHERRY_NEXT(fcntl, fd, F_GETFL);
-  return flags >= 0 && (flags & (O_ACCMODE | O_APPEND | O_DIRECT | O_SYNC | O_DSYNC | O_PATH)) == O_WRONLY;
+/// Whether the kernel would write through its cache, and the descriptor only writes.
+bool is_plain(int flags) noexcept {
+  return flags >= 0 && (flags & (O_ACCMODE | O_DIRECT | O_SYNC | O_DSYNC | O_PATH)) == O_WRONLY;
 }
 
-bool may_have_ring(int fd) noexcept {
+bool may_have_ring(int fd, int flags) noexcept {
   struct statx found{};
   if (!file::mapped::can_guard_copies() || !look(fd, found) || !S_ISREG(found.stx_mode)) return false;
-  if (!on_mount_device(found.stx_dev_major, found.stx_dev_minor) || !is_plain(fd)) return false;
+  if (!on_mount_device(found.stx_dev_major, found.stx_dev_minor) || !is_plain(flags)) return false;
   rlimit limit{};
   if (::getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return false;
   const auto path = path_below(fd);
@@ -234,11 +253,15 @@ WriteRingHeader* make_memory(int memory, WriteRingOffer& offer) noexcept {
   return nullptr;
 }
 
-Offered offer_ring(int fd, WriteRingHeader*& ring) noexcept {
+Offered offer_ring(int fd, bool appends, WriteRingHeader*& ring) noexcept {
   const StandardNumbersTaken standard;
   const auto memory = static_cast<int>(::syscall(SYS_memfd_create, "wherry.ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (memory < 0) return Offered::later;
-  WriteRingOffer offer{.version = layout::kWriteRingVersion, .descriptor = memory, .random = {}};
+  WriteRingOffer offer{.version = layout::kWriteRingVersion,
+                       .descriptor = memory,
+                       .random = {},
+                       .appends = appends ? 1U : 0U,
+                       .reserved = 0};
   ring = make_memory(memory, offer);
   const bool attached = ring != nullptr && WHERRY_NEXT(ioctl, fd, layout::kWriteRingAttach, &offer) == 0;
   const bool is_later = ring == nullptr || errno == EAGAIN || errno == EINTR || errno == ENOMEM;
@@ -250,13 +273,15 @@ Offered offer_ring(int fd, WriteRingHeader*& ring) noexcept {
 
 /// The caller has the SetupLock.
 Offered attach(int fd) noexcept {
-  if (!may_have_ring(fd)) return Offered::never;
+  const int flags = WHERRY_NEXT(fcntl, fd, F_GETFL);
+  if (!may_have_ring(fd, flags)) return Offered::never;
+  const bool appends = (flags & O_APPEND) != 0;
   const auto next = reinterpret_cast<file::mapped::Sigaction>(next_function(Hook::k_sigaction));
   if (!file::mapped::catch_faults(next)) return Offered::later;
   RingSlot* const slot = free_ring_slot();
   if (slot == nullptr) return Offered::later;
   WriteRingHeader* ring = nullptr;
-  const Offered offered = offer_ring(fd, ring);
+  const Offered offered = offer_ring(fd, appends, ring);
   if (offered != Offered::attached) {
     slot->taken.store(false, std::memory_order_release);  // RING-SLOT release
     return offered;
@@ -264,6 +289,7 @@ Offered attach(int fd) noexcept {
   slots_taken.fetch_add(1, std::memory_order_relaxed);
   slot->ring.store(ring, std::memory_order_relaxed);
   slot->fd.store(fd, std::memory_order_relaxed);
+  slot->appends.store(appends, std::memory_order_relaxed);
   slot->users.store(1, std::memory_order_release);  // RING-USERS release: the fields
   slot_of[static_cast<unsigned>(fd)].store(static_cast<std::uint16_t>(slot - ring_slots.data() + 1),
                                            std::memory_order_release);  // RING-PLACE release: the slot
@@ -279,8 +305,10 @@ bool take_offset(int fd, Entry& entry, State before) noexcept {
   bool fits = offset >= 0 && static_cast<std::uint64_t>(offset) < State::kNumbers;
   if (RingSlot* const slot = fits ? enter_ring(fd) : nullptr; slot != nullptr) {
     // The first record is valid from the start, and has no data.
-    auto* const first = reinterpret_cast<WriteRingRecord*>(slot->ring.load(std::memory_order_relaxed) + 1);
+    WriteRingHeader* const ring = slot->ring.load(std::memory_order_relaxed);
+    auto* const first = reinterpret_cast<WriteRingRecord*>(ring + 1);
     first->next = static_cast<std::uint64_t>(offset);
+    first->end = slot->appends.load(std::memory_order_relaxed) ? ring->end.load(std::memory_order_relaxed) : 0;
     leave_ring(*slot);
   } else {
     fits = false;
@@ -313,16 +341,44 @@ void make_ring(int fd, Entry& entry, State before) noexcept {
 
 std::size_t write_by_ring(int fd, const void* buffer, std::size_t bytes, const off_t* at) noexcept {
   RingWriter writer(fd);
-  if (!writer) return 0;
-  const auto* const from = static_cast<const std::byte*>(buffer);
+  // An append is one record.
+  if (!writer || (writer.appends() && bytes > layout::kMostAppendedByRing)) return 0;
+  auto* const from = static_cast<std::byte*>(const_cast<void*>(buffer));
   std::size_t done = 0;
   while (done < bytes) {
-    const std::size_t piece = std::min(bytes - done, kMostInRecord);
+    const iovec piece{from + done, std::min(bytes - done, kMostInRecord)};
     const std::uint64_t place = at == nullptr ? 0 : static_cast<std::uint64_t>(*at) + done;
-    if (!writer.put(from + done, static_cast<std::uint32_t>(piece), at == nullptr ? nullptr : &place)) break;
-    done += piece;
+    if (!writer.put({&piece, 1}, static_cast<std::uint32_t>(piece.iov_len), at == nullptr ? nullptr : &place)) break;
+    done += piece.iov_len;
   }
   return done;
+}
+
+std::size_t write_parts_by_ring(int fd, const iovec* parts, int count) noexcept {
+  RingWriter writer(fd);
+  if (!writer || count < 1 || count > kMostPartsByRing) return 0;
+  std::array<iovec, kMostPartsByRing> copied{};
+  const std::span<iovec> all(copied.data(), static_cast<std::size_t>(count));
+  {
+    const file::mapped::CopyUnderWay here;
+    if (!here || !file::mapped::takes_faults() || !file::mapped::copy_or_fault(all.data(), parts, all.size_bytes()))
+      return 0;
+  }
+  const std::size_t most = writer.appends() ? layout::kMostAppendedByRing : kMostInRecord;
+  std::size_t bytes = 0;
+  for (const iovec& part : all) {
+    if (part.iov_len > most - bytes) return 0;
+    bytes += part.iov_len;
+  }
+  return bytes != 0 && writer.put(all, static_cast<std::uint32_t>(bytes), nullptr) ? bytes : 0;
+}
+
+bool appends_by_ring(int fd) noexcept {
+  RingSlot* const slot = enter_ring(fd);
+  if (slot == nullptr) return false;
+  const bool appends = slot->appends.load(std::memory_order_relaxed);
+  leave_ring(*slot);
+  return appends;
 }
 
 std::optional<off_t> seek_in_ring(int fd, off_t offset, int whence) noexcept {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 #include <optional>
@@ -16,8 +17,9 @@
 
 namespace wherry::preload {
 
-/// Longer calls of pwrite are the kernel's.
+/// Longer calls of pwrite, and calls of writev with more parts, are the kernel's.
 inline constexpr std::size_t kMostByRing = std::size_t{128} << 10;
+inline constexpr int kMostPartsByRing = 16;
 
 /// For a descriptor of mode `own`: offers a ring to the mount. The mode is then `ring`; or `never` if the file is not a
 /// mount's or may have no ring; or it stays. Each attempt is made after twice as many writes as the one before.
@@ -25,9 +27,13 @@ void make_ring(int fd, Entry& entry, State before) noexcept;
 /// Whether this many writes were made since the last attempt.
 bool is_time_for_ring(const Entry& entry, State state) noexcept;
 
-/// write(2), or pwrite(2) if `at` is not null. Returns how many bytes are written: fewer if the ring has ended, or if
+/// write(2), or pwrite(2) if `at` is not null. An append is written as a whole, or not at all. Returns how many bytes are written: fewer if the ring has ended, or if
 /// the kernel must check the call.
 std::size_t write_by_ring(int fd, const void* buffer, std::size_t bytes, const off_t* at) noexcept;
+/// writev(2), all of it or nothing. Returns how many bytes are written.
+std::size_t write_parts_by_ring(int fd, const iovec* parts, int count) noexcept;
+/// Whether the descriptor has a ring, and O_APPEND.
+bool appends_by_ring(int fd) noexcept;
 /// lseek(2). Empty: the caller ends the ring.
 std::optional<off_t> seek_in_ring(int fd, off_t offset, int whence) noexcept;
 

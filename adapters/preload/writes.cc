@@ -26,10 +26,6 @@ ssize_t counted_write(int fd, ssize_t result) {
   return result;
 }
 
-ssize_t kernels_write(int fd, const void* buffer, std::size_t bytes) {
-  return counted_write(fd, WHERRY_NEXT(write, fd, buffer, bytes));
-}
-
 /// Completes a write of which a ring has made the beginning. `rest(done)` writes the rest.
 template <typename Write>
 ssize_t complete(int fd, std::size_t done, std::size_t bytes, Write rest) {
@@ -47,28 +43,25 @@ std::uint64_t cost_of(State state, std::size_t bytes) {
   return bytes <= kMostByRing && state.spent() + 1 < State::kInside ? 1 : 0;
 }
 
-}  // namespace
-
-ssize_t write_here(int fd, const void* buffer, std::size_t bytes) {
+/// Writes at the descriptor's offset: `by_ring` if it has a ring, otherwise `by_kernel`.
+/// @param bytes  of the call, at least
+template <typename ByRing, typename ByKernel>
+ssize_t write_at_offset(int fd, std::size_t bytes, ByRing by_ring, ByKernel by_kernel) {
   Entry* const entry = entry_of(fd);
-  if (entry == nullptr || bytes == 0 || in_vfork_child()) return kernels_write(fd, buffer, bytes);
+  if (entry == nullptr || bytes == 0 || in_vfork_child()) return by_kernel();
   while (true) {
     const State state = entry->load();
     switch (state.mode()) {
-      case Mode::ring: {
+      case Mode::ring:
         pthread_testcancel();
-        bytes = std::min(bytes, kMostWritten);
-        const std::size_t done = write_by_ring(fd, buffer, bytes, nullptr);
-        return complete(fd, done, bytes,
-                        [&](std::size_t from) { return write_here(fd, behind(buffer, from), bytes - from); });
-      }
+        return by_ring();
       case Mode::own:
         if (is_time_for_ring(*entry, state)) {
           make_ring(fd, *entry, state);
           continue;
         }
         if (!go_inside(*entry, state, cost_of(state, bytes))) continue;
-        return call_inside(*entry, state, [&] { return kernels_write(fd, buffer, bytes); });
+        return call_inside(*entry, state, by_kernel);
       case Mode::moving:
         settled(*entry);
         continue;
@@ -76,9 +69,29 @@ ssize_t write_here(int fd, const void* buffer, std::size_t bytes) {
       case Mode::user:
       case Mode::shared:
       case Mode::never:
-        return kernels_write(fd, buffer, bytes);
+        return by_kernel();
     }
   }
+}
+
+}  // namespace
+
+ssize_t write_here(int fd, const void* buffer, std::size_t bytes) {
+  const auto by_ring = [&] {
+    const std::size_t most = std::min(bytes, kMostWritten);
+    return complete(fd, write_by_ring(fd, buffer, most, nullptr), most,
+                    [&](std::size_t from) { return write_here(fd, behind(buffer, from), most - from); });
+  };
+  return write_at_offset(fd, bytes, by_ring, [&] { return counted_write(fd, WHERRY_NEXT(write, fd, buffer, bytes)); });
+}
+
+ssize_t writev_here(int fd, const iovec* parts, int count) {
+  const auto by_ring = [&] {
+    const std::size_t done = write_parts_by_ring(fd, parts, count);
+    return complete(fd, done, std::max<std::size_t>(done, 1),
+                    [&](std::size_t) { return writev_here(fd, parts, count); });
+  };
+  return write_at_offset(fd, 1, by_ring, [&] { return counted_write(fd, WHERRY_NEXT(writev, fd, parts, count)); });
 }
 
 ssize_t pwrite_here(int fd, const void* buffer, std::size_t bytes, off_t offset) {

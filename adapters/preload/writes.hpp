@@ -4,13 +4,15 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include <cstddef>
 
 namespace wherry::preload {
 
-/// write(2) and pwrite(2), with their results and errno.
+/// write(2), writev(2) and pwrite(2), with their results and errno.
 ssize_t write_here(int fd, const void* buffer, std::size_t bytes);
+ssize_t writev_here(int fd, const iovec* parts, int count);
 ssize_t pwrite_here(int fd, const void* buffer, std::size_t bytes, off_t offset);
 
 }  // namespace wherry::preload

@@ -9,6 +9,9 @@
 // A position counts bytes from the first record on, and never decreases; the byte of a position lies at its remainder
 // by kWriteRingBytes. A record begins at a multiple of its size, so it does not wrap around; its data may. The first
 // record has no data.
+//
+// A file opened with O_APPEND has a ring of its own kind: the mount puts the data at the end of the file. Nobody else
+// can change the file meanwhile, so each record's offset is the end of the file behind the record before it.
 #pragma once
 
 #include <sys/ioctl.h>
@@ -20,7 +23,7 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kWriteRingVersion = 2;
+inline constexpr std::uint32_t kWriteRingVersion = 3;
 inline constexpr std::uint32_t kWriteRingMagic = 0x474E5257;  ///< "WRNG" as bytes
 inline constexpr std::uint64_t kWriteRingBytes = std::uint64_t{2} << 20;
 /// In `last`: no record becomes valid any more.
@@ -41,25 +44,33 @@ struct WriteRingHeader {
   RingWord64 taken;   // W: mount: position behind the last record that it has taken
   RingWord64 limit;   // W: mount: position that no record exceeds: the server's disk has space up to there
   RingWord32 sleeps;  // W: both: 1: the mount takes no records until the program asks it to
-  std::uint8_t reserved2[44];
+  std::uint8_t reserved2[4];
+  RingWord64 end;  // W: mount, once, before it answers the offer: the end of the file
+  std::uint8_t reserved3[32];
 };
 static_assert(sizeof(WriteRingHeader) == 192 && offsetof(WriteRingHeader, magic) == 4);
 static_assert(offsetof(WriteRingHeader, random) == 8 && offsetof(WriteRingHeader, reserved0) == 24);
 static_assert(offsetof(WriteRingHeader, last) == 64 && offsetof(WriteRingHeader, reserved1) == 72);
 static_assert(offsetof(WriteRingHeader, taken) == 128 && offsetof(WriteRingHeader, limit) == 136);
 static_assert(offsetof(WriteRingHeader, sleeps) == 144 && offsetof(WriteRingHeader, reserved2) == 148);
+static_assert(offsetof(WriteRingHeader, end) == 152 && offsetof(WriteRingHeader, reserved3) == 160);
 
 /// W: program, before it is valid.
 struct WriteRingRecord {
   std::uint64_t offset;  // of the data in the file
   std::uint64_t next;    // the program's offset in the file behind this record
   std::uint32_t length;  // of the data
-  std::uint32_t reserved[3];
+  std::uint8_t reserved[4];
+  std::uint64_t end;  // of a file opened with O_APPEND behind this record; otherwise 0
 };
 static_assert(sizeof(WriteRingRecord) == 32 && std::is_trivially_copyable_v<WriteRingRecord>);
 static_assert(offsetof(WriteRingRecord, offset) == 0 && offsetof(WriteRingRecord, next) == 8);
 static_assert(offsetof(WriteRingRecord, length) == 16 && offsetof(WriteRingRecord, reserved) == 20);
+static_assert(offsetof(WriteRingRecord, end) == 24);
 static_assert(kWriteRingBytes % sizeof(WriteRingRecord) == 0);
+
+/// Data of one record of a file opened with O_APPEND.
+inline constexpr std::uint32_t kMostAppendedByRing = std::uint32_t{32} << 10;
 
 /// Bytes of a record and its data.
 constexpr std::uint64_t write_ring_bytes(std::uint32_t length) {
@@ -75,9 +86,11 @@ struct WriteRingOffer {
   std::uint32_t version;    // W: program: kWriteRingVersion
   std::int32_t descriptor;  // W: program: of a memfd in this process that cannot shrink
   std::uint8_t random[16];  // W: program
+  std::uint32_t appends;    // W: program: 1: the descriptor has O_APPEND
+  std::uint32_t reserved;   // W: program: 0
 };
-static_assert(sizeof(WriteRingOffer) == 24 && offsetof(WriteRingOffer, descriptor) == 4);
-static_assert(offsetof(WriteRingOffer, random) == 8);
+static_assert(sizeof(WriteRingOffer) == 32 && offsetof(WriteRingOffer, descriptor) == 4);
+static_assert(offsetof(WriteRingOffer, random) == 8 && offsetof(WriteRingOffer, appends) == 24);
 
 /// Attaches a ring to an open file. EAGAIN: not now. Other errors: not this file.
 inline constexpr unsigned long kWriteRingAttach = _IOW(0xE7, 3, WriteRingOffer);

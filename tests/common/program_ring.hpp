@@ -36,7 +36,8 @@ class ProgramRing {
   [[nodiscard]] int descriptor() const { return memory_.get(); }
   [[nodiscard]] layout::WriteRingHeader& header() const { return *header_; }
   [[nodiscard]] layout::WriteRingOffer offer() const {
-    layout::WriteRingOffer made{.version = layout::kWriteRingVersion, .descriptor = memory_.get(), .random = {}};
+    layout::WriteRingOffer made{
+        .version = layout::kWriteRingVersion, .descriptor = memory_.get(), .random = {}, .appends = 0, .reserved = 0};
     std::memset(made.random, 7, sizeof made.random);
     return made;
   }
@@ -55,7 +56,7 @@ class ProgramRing {
     if ((last & layout::kWriteRingSealed) != 0) return false;
     const std::uint64_t position = last + layout::write_ring_bytes(record_at(last).length);
     const auto length = static_cast<std::uint32_t>(data.size());
-    record_at(position) = {.offset = offset, .next = 0, .length = length, .reserved = {}};
+    record_at(position) = {.offset = offset, .next = 0, .length = length, .reserved = {}, .end = 0};
     for (std::size_t i = 0; i < data.size(); ++i) *byte_at(position + sizeof(layout::WriteRingRecord) + i) = data[i];
     return header_->last.compare_exchange_strong(last, position);
   }

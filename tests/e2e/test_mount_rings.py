@@ -46,7 +46,7 @@ def here(card):
     return card.directory
 
 
-# `begin` writes until the program has a ring, and returns what the file has.
+# `begin` writes until the program has a ring, and returns what the file has. The word `append` makes it use O_APPEND.
 BEGIN = r"""
 import errno, os, sys
 def has_ring():
@@ -54,7 +54,7 @@ def has_ring():
         return "memfd:wherry.ring" in maps.read()
 def begin(path, size=100):
     global file
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | ("append" in sys.argv and os.O_APPEND), 0o644)
     content = b""
     while not has_ring():
         for _ in range(100):
@@ -156,7 +156,9 @@ for step in range(steps):
             os.close(file)
         flags = os.O_WRONLY | os.O_CREAT | random.choice([0, 0, os.O_TRUNC])
         if random.random() < 0.1:
-            flags |= random.choice([os.O_APPEND, os.O_SYNC])
+            flags |= os.O_SYNC
+        if random.random() < 0.4:
+            flags |= os.O_APPEND
         if random.random() < 0.1:
             flags = flags & ~os.O_WRONLY | os.O_RDWR
         files = [os.open(place + "/game", flags, 0o644) for place in (folder, other)]
@@ -198,7 +200,9 @@ for step in range(steps):
     elif choice == 87:
         both(execed)
     elif choice == 88:
-        both(lambda file: os.writev(file, [data[:100], data[:1000]]))
+        parts = [data[:random.choice([0, 1, 100, 20_000])] for _ in range(random.choice([1, 2, 3, 16, 17]))]
+        for _ in range(random.choice([1, 40])):
+            both(lambda file: os.writev(file, parts))
     elif choice == 89:
         both(lambda file: os.truncate(f"/proc/self/fd/{file}", offset))
     elif choice == 90:
@@ -207,7 +211,9 @@ for step in range(steps):
         limit = random.choice([1_000_000, 6_000_000])
         resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
     elif choice == 92:
-        both(lambda file: fcntl.fcntl(file, fcntl.F_SETFL, os.O_NONBLOCK))
+        now = fcntl.fcntl(files[0], fcntl.F_GETFL)
+        changed = random.choice([0, 0, os.O_APPEND])
+        both(lambda file: fcntl.fcntl(file, fcntl.F_SETFL, os.O_NONBLOCK | now ^ changed))
     elif choice == 93:
         both(lambda file: os.close(os.open(f"/proc/self/fd/{file}", os.O_RDONLY)))
     both(lambda file: os.lseek(file, 0, os.SEEK_CUR))
@@ -250,6 +256,58 @@ while say(len(content)).strip() == "more":
         assert len(there.read_bytes()) == len((other / "file").read_bytes())
 
 
+@pytest.mark.parametrize("how", ["write", "append"])
+def test_writes_in_parts_and_appends_are_made_by_a_ring(server, here, tmp_path, how):
+    """The beginning of the file is not written to again: an append after `pwrite` and `lseek` goes to the end."""
+    program = start(server, here, r"""
+content = begin(sys.argv[1])
+appends = "append" in sys.argv
+for number in range(1000):
+    parts = [b"%06d" % number, b"", bytes([97 + number % 26]) * 300]
+    assert os.writev(file, parts) == 306
+    content += b"".join(parts)
+assert os.lseek(file, 0, os.SEEK_CUR) == len(content)
+for number in range(100):
+    before = os.lseek(file, 10, os.SEEK_SET)
+    assert os.pwrite(file, b"pwrite", 0 if appends else len(content)) == 6
+    assert os.lseek(file, 0, os.SEEK_CUR) == before
+    if not appends:
+        os.lseek(file, 0, os.SEEK_END)
+    assert os.write(file, b"write") == 5
+    content += b"pwritewrite"
+    assert os.lseek(file, 0, os.SEEK_CUR) == len(content) == os.fstat(file).st_size
+assert has_ring()
+sys.stdout.buffer.write(content)
+""", here / "file", how)
+    output, report = end(program)
+    assert (tmp_path / "root/file").read_bytes() == output.encode()
+    assert by_ring(report) >= 1200, report.said
+
+
+def test_appends_by_a_ring_and_those_of_others_are_all_in_the_file(server, here, tmp_path):
+    program = start(server, here, r"""
+import struct
+begin(sys.argv[1], 8)
+say()
+for number in range(200_000):
+    assert os.write(file, b"card" + struct.pack("<I", number)) == 8
+""", here / "file", "append")
+    program.stdout.readline()
+    program.stdin.write("go\n")
+    program.stdin.flush()
+    there = tmp_path / "root/file"
+    for number in range(50):
+        with open(there if number % 2 else here / "file", "ab", buffering=0) as file:
+            file.write(b"host" + number.to_bytes(4, "little"))
+    _, report = end(program)
+    assert by_ring(report) > 1000, report.said
+    content = there.read_bytes()
+    records = [content[i:i + 8] for i in range(0, len(content), 8)]
+    for who, count in ((b"card", 200_000), (b"host", 50)):
+        numbers = [int.from_bytes(record[4:], "little") for record in records if record[:4] == who]
+        assert numbers == list(range(count)), (who, len(numbers))
+
+
 KILLED = r"""
 import mmap, struct
 content = begin(sys.argv[1])
@@ -271,11 +329,12 @@ def check_numbers(content, begin, written):
         assert content[number * 64:number * 64 + 64] == number.to_bytes(8, "little") * 8
 
 
+@pytest.mark.parametrize("how", ["write", "append"])
 @pytest.mark.parametrize("least", [0, 1, 1000, 30_000])
-def test_a_killed_program_loses_no_write_that_has_returned(server, here, tmp_path, least):
+def test_a_killed_program_loses_no_write_that_has_returned(server, here, tmp_path, least, how):
     count = tmp_path / "count"
     count.write_bytes(bytes(8))
-    program = start(server, here, KILLED, here / "file", count)
+    program = start(server, here, KILLED, here / "file", count, how)
     begin = int(program.stdout.readline())
     program.stdin.write("go\n")
     program.stdin.flush()
@@ -287,7 +346,8 @@ def test_a_killed_program_loses_no_write_that_has_returned(server, here, tmp_pat
     check_numbers((tmp_path / "root/file").read_bytes(), begin, written)
 
 
-def test_a_killed_daemon_loses_no_write_that_has_returned(server, card, tmp_path):
+@pytest.mark.parametrize("how", ["write", "append"])
+def test_a_killed_daemon_loses_no_write_that_has_returned(server, card, tmp_path, how):
     program = start(server, card.directory, r"""
 import struct
 content = len(begin(sys.argv[1]))
@@ -300,7 +360,7 @@ while number < 400_000:
         print(number, flush=True)
 os.fsync(file)
 os.close(file)
-""", card.directory / "file")
+""", card.directory / "file", how)
     begin = int(program.stdout.readline())
     program.stdin.write("go\n")
     program.stdin.flush()
@@ -471,14 +531,15 @@ class Cards:
         runs = [Program(PROGRAM, "run", "--files", directory, "--", env={**server.env, "WHERRY_FILES_REPORT": "1"}) for directory in directories]
         self.programs = list(zip([*runs, Program()], [*directories, root], strict=True))
         self.contents = {name: bytearray() for name in self.NAMES}
-        self.open = []  # the program, its descriptor, the file's name, and its offset
+        self.open = []  # the program, its descriptor, the file's name, whether it appends, and its offset
 
     def opens(self):
         program, directory = self.chance.choice(self.programs)
         name = self.chance.choice(self.NAMES)
-        file = program.open(directory / name, os.O_WRONLY | os.O_CREAT, 0o644)
+        appends = self.chance.random() < 0.3
+        file = program.open(directory / name, os.O_WRONLY | os.O_CREAT | (os.O_APPEND if appends else 0), 0o644)
         assert file >= 0
-        self.open.append([program, file, name, 0])
+        self.open.append([program, file, name, appends, 0])
 
     def closes(self):
         program, file, *_ = self.open.pop(self.chance.randrange(len(self.open)))
@@ -486,23 +547,24 @@ class Cards:
 
     def writes(self):
         opened = self.chance.choice(self.open)
-        program, file, name, offset = opened
+        program, file, name, appends, offset = opened
         content = self.contents[name]
         for _ in range(self.chance.choice([1, 5, 30, 60])):
             data = self.chance.randbytes(self.chance.choice([1, 50, 512, 4096]))
-            at = self.chance.choice([offset, offset, offset, self.chance.randrange(20_000)])
-            if at == offset:
+            place = self.chance.choice([offset, offset, offset, self.chance.randrange(20_000)])
+            at = len(content) if appends else place
+            if place == offset:
                 assert program.write(file, data) == len(data)
-                offset += len(data)
+                offset = at + len(data)
             else:
-                assert program.pwrite(file, data, at) == len(data)
+                assert program.pwrite(file, data, place) == len(data)
             content.extend(bytes(max(0, at - len(content))))
             content[at:at + len(data)] = data
-        opened[3] = offset
+        opened[4] = offset
 
     def moves(self):
         opened = self.chance.choice(self.open)
-        opened[3] = opened[0].lseek(opened[1], self.chance.randrange(20_000), os.SEEK_SET)
+        opened[4] = opened[0].lseek(opened[1], self.chance.randrange(20_000), os.SEEK_SET)
 
     def reads(self):
         _, directory = self.chance.choice(self.programs)
@@ -575,7 +637,7 @@ static void play(char** words) {
   memset(written, 0, sizeof written);
   memset(begun, 0, sizeof begun);
   alarms = 0;
-  CHECK((file = open(words[1], O_WRONLY | O_CREAT | O_TRUNC, 0644)) >= 0);
+  CHECK((file = open(words[1], O_WRONLY | O_CREAT | O_TRUNC | (strcmp(words[3], "append") == 0 ? O_APPEND : 0), 0644)) >= 0);
   for (int i = 0; i < kBefore; i++) write_record(0);
   if (strcmp(words[2], "threads") == 0) {
     pthread_t threads[kWriters];
@@ -611,7 +673,7 @@ static void play(char** words) {
 }
 
 int main(int count, char** words) {
-  CHECK(count == 3);
+  CHECK(count == 4);
   jumps = strcmp(words[2], "jumps") == 0;
   for (int i = 0; i < kRounds; i++) play(words);
   return 0;
@@ -619,12 +681,13 @@ int main(int count, char** words) {
 """
 
 
+@pytest.mark.parametrize("how", ["write", "append"])
 @pytest.mark.parametrize("by", ["handlers", "jumps", "threads"])
-def test_writes_that_meet_in_one_descriptor_are_whole_and_in_the_file_once(server, here, tmp_path, by):
+def test_writes_that_meet_in_one_descriptor_are_whole_and_in_the_file_once(server, here, tmp_path, by, how):
     source, program = tmp_path / "program.c", tmp_path / "program"
     source.write_text(INTERRUPTED)
     subprocess.run(["cc", "-D_GNU_SOURCE", "-O1", "-Wall", "-Werror", source, "-o", program, "-pthread"], check=True)
-    result = subprocess.run([PROGRAM, "run", "--files", here, "--", program, here / "file", by], capture_output=True, text=True,
+    result = subprocess.run([PROGRAM, "run", "--files", here, "--", program, here / "file", by, how], capture_output=True, text=True,
                             env={**server.env, "WHERRY_FILES_REPORT": "1"}, timeout=WATCHDOG, check=False)
     assert result.returncode == 0, result.stderr
     assert by_ring(Report(result.stderr)) > 100, result.stderr

@@ -110,6 +110,8 @@ KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& b
   const std::lock_guard lock(mutex_);
   Kept kept;
   if (const Why why = may_keep(); why != Why::done) return {.why = why};
+  // The program would not know of the new end.
+  if (ring_ != nullptr) ring_->seal();
   if (!take_ring()) return {.why = Why::full};
   if (from.size() > room_beside_ring()) return {.why = Why::no_room};
   if (bytes_ + from.size() > most_) return {.why = Why::full};
@@ -291,6 +293,7 @@ int KeptFile::attach(std::unique_ptr<WriteRing> ring, const Writer& by,
   note_writer(by);
   begin(*ring, *number_);
   ring_ = std::move(ring);
+  ring_->set_end(end_);
   ring_->publish(room_);
   ring_pause_ = kFirstLookPause;
   ring_due_ = Clock::now() + ring_pause_;
@@ -302,7 +305,7 @@ bool KeptFile::take_ring() {
   if (ring_ == nullptr) return true;
   bool is_full = false;
   while (const auto write = is_full ? std::nullopt : ring_->first()) {
-    std::uint64_t offset = write->offset;
+    std::uint64_t offset = file_.appends() ? end_ : write->offset;
     for (const auto& part : write->parts) {
       Kept kept{.bytes = is_full ? 0 : add(offset, part)};
       count(kept);
@@ -351,7 +354,8 @@ bool KeptFile::write_past_memory() {
     const std::lock_guard lock(mutex_);
     const auto first = ring_ == nullptr ? std::nullopt : ring_->first();
     if (!first) return false;
-    write = {.offset = first->offset, .bytes = first->bytes(), .drops = drops_.held()};
+    const std::uint64_t offset = file_.appends() ? end_ : first->offset;
+    write = {.offset = offset, .bytes = first->bytes(), .drops = drops_.held()};
     for (const auto& part : first->parts)
       if (!part.empty()) write.parts.push_back({const_cast<std::byte*>(part.data()), part.size()});
   }

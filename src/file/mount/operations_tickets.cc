@@ -69,8 +69,11 @@ int handle_written(fuse_req_t request, FileSystem& system, fuse_ino_t node, Open
 /// Only for a file that nobody can read or map by this open file: the kernel does not see the writes.
 int attach_ring(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file,
                 const layout::WriteRingOffer& offer) {
-  const bool may_have_ring = file.writes() && !file.reads() && !file.appends() && !file.synchronises();
-  if (!may_have_ring || file.backing() != nullptr || system.tree().hosts().lends()) return EOPNOTSUPP;
+  const bool may_have_ring = file.writes() && !file.reads() && !file.synchronises();
+  // A program may have changed O_APPEND after the open.
+  if (!may_have_ring || (offer.appends != 0) != file.appends() || file.backing() != nullptr ||
+      system.tree().hosts().lends())
+    return EOPNOTSUPP;
   WriteBehind& write_behind = system.tree().write_behind();
   if (!write_behind.keeps(node)) return EAGAIN;
   WriteRing::Taken taken = WriteRing::take(fuse_req_ctx(request)->pid, offer);

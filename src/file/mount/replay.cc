@@ -155,12 +155,24 @@ Replayed write_left(WriteBuffer& buffer, LeftFile& left, Host& host, const Later
   return replayed;
 }
 
+/// The end of a file that is appended to, with its records.
+std::uint64_t end_of(const WriteBuffer& buffer, const LeftFile& left) {
+  if (left.records.empty()) return left.size;
+  return buffer.offset(left.records.back()) + buffer.data(left.records.back()).size();
+}
+
 /// Moves writes from a ring behind the records of its file, as many as there is memory for. If this daemon is killed
-/// meanwhile, the next one has some of them twice, in the right order.
+/// meanwhile, the next one has some of them twice, in the right order. Of appends only what is behind the end is moved:
+/// the earlier daemon may have taken the rest.
 void take_ring(WriteBuffer& buffer, LeftFile& left, WriteRing& ring) {
   for (auto write = ring.first(); write; write = ring.first()) {
     const auto part = write->parts[0].first(std::min(write->parts[0].size(), WriteBuffer::kPiece));
-    const auto record = buffer.add(left.number, write->offset, part);
+    const std::uint64_t offset = left.appends ? end_of(buffer, left) : write->offset;
+    if (write->offset < offset) {
+      ring.remove(std::min<std::uint64_t>(offset - write->offset, part.size()));
+      continue;
+    }
+    const auto record = buffer.add(left.number, offset, part);
     if (!record) break;
     left.records.push_back(*record);
     ring.remove(part.size());

@@ -344,13 +344,21 @@ TEST_F(KeptWrites, MemoryThatIsUsedUpIsWaitedFor) {
 
 class RingWrites : public KeptWrites {
  protected:
-  /// Attaches the ring to a file with its own write buffer.
-  void attach() {
+  void open_to_append() {
+    system_.files().close(entry_.node, file_);
+    ASSERT_EQ(system_.files().open(entry_.node, O_WRONLY | O_APPEND, file_), 0);
+    keep();
+  }
+  /// Keeps writes of the file in a buffer of this test.
+  void keep() {
     wait_for_client();
     kept_.emplace(buffer_, system_.tree().nodes(), entry_.node, *file_, std::size_t{8} << 20);
     const auto identity = system_.tree().nodes().identity(entry_.node);
     ASSERT_TRUE(identity.has_value());
     ASSERT_TRUE(kept_->ask(system_.delegations().client(), *identity, "file"));
+  }
+  void attach() {
+    if (!kept_) keep();
     WriteRing::Taken taken = WriteRing::take(static_cast<pid_t>(::syscall(SYS_gettid)), program_.offer());
     ASSERT_EQ(taken.error, 0);
     ASSERT_EQ(kept_->attach(std::move(taken.ring), {}, [](WriteRing&, WriteBuffer::FileNumber) {}), 0);
@@ -405,6 +413,34 @@ TEST_F(RingWrites, ComeBeforeTheWriteThatIsKeptNext) {
   program_.write(5, "L");
   kept_->write_all();
   EXPECT_EQ(written(), "kerneL");
+}
+
+TEST_F(RingWrites, ToAFileThatIsAppendedToGoToItsEnd) {
+  open_to_append();
+  EXPECT_EQ(kept_->append(as_data("one"), {}, [](std::uint64_t) {}).bytes, 3U);
+  attach();
+  EXPECT_EQ(program_.header().end.load(), 3U);
+  program_.write(3, " two");
+  program_.write(7, " three");
+  EXPECT_EQ(kept_->append(as_data(" four"), {}, [](std::uint64_t end) { EXPECT_EQ(end, 13U); }).bytes, 5U);
+  EXPECT_FALSE(program_.write(13, " late")) << "the program does not know the end any more";
+  kept_->give_back(false);
+  EXPECT_EQ(content_of(path()), "one two three four");
+}
+
+TEST_F(RingWrites, ToAFileThatIsAppendedToGoToItsEndThoughOthersFillTheMemory) {
+  open_to_append();
+  EXPECT_EQ(kept_->append(as_data("one"), {}, [](std::uint64_t) {}).bytes, 3U);
+  attach();
+  kept_->write_all();
+  const auto other = buffer_.add_file({}, "other");
+  ASSERT_TRUE(other.has_value());
+  const std::vector<std::byte> piece(WriteBuffer::kPiece);
+  while (buffer_.add(*other, 0, piece)) continue;
+  program_.write(3, " two");
+  program_.write(7, " three");
+  kept_->give_back(false);
+  EXPECT_EQ(content_of(path()), "one two three");
 }
 
 TEST_F(RingWrites, AreNoMoreThanTheServerHasRoomFor) {

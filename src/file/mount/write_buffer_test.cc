@@ -18,6 +18,7 @@
 #include <wherry/error.hpp>
 
 #include "file/mount/replay.hpp"
+#include "tests/common/program_ring.hpp"
 #include "tests/common/served_directory.hpp"
 
 namespace wherry::file::mount {
@@ -175,11 +176,11 @@ class Replaying : public ::testing::Test {
   Replaying() { std::ofstream(path()) << "content"; }
   [[nodiscard]] std::filesystem::path path() const { return served_.root() / "file"; }
   /// Keeps a write as a mount does.
-  WriteBuffer::FileNumber keep(std::uint64_t offset, const std::string& data) {
+  WriteBuffer::FileNumber keep(std::uint64_t offset, const std::string& data, bool appends = false) {
     FileStatus status{};
     EXPECT_EQ(host_.names().status("file", false, status), 0);
     Identity identity = identity_of(status);
-    const auto file = buffer_.add_file(identity, "file");
+    const auto file = buffer_.add_file(identity, "file", appends);
     const auto time = status.modified;
     buffer_.set_written(*file, status.size,
                         static_cast<std::uint64_t>(time.seconds) * 1'000'000'000 + time.nanoseconds);
@@ -264,6 +265,22 @@ TEST_F(Replaying, RepeatsWhatWasOnItsWay) {
   ASSERT_TRUE(buffer_.add(file, 16, bytes_of(", later")));
   EXPECT_EQ(replay(buffer_, host_).at(0).error, 0);
   EXPECT_EQ(content_of(path()), "content and more, later");
+}
+
+TEST_F(Replaying, AppendsWhatARingHasOnce) {
+  // The earlier daemon was killed between storing writes of the ring and removing them from it.
+  for (const std::string stored : {"", " one", " one tw", " one two", " one two three"}) {
+    std::ofstream(path()) << "content";
+    const ProgramRing program;
+    program.write(7, " one");
+    program.write(11, " two");
+    program.write(15, " three");
+    const auto file = keep(7, stored, true);
+    LeftRings rings;
+    rings[file] = WriteRing::resume(UniqueFd(::dup(program.descriptor())));
+    EXPECT_EQ(replay(buffer_, host_, {}, {}, rings).at(0).error, 0);
+    EXPECT_EQ(content_of(path()), "content one two three");
+  }
 }
 
 TEST_F(Replaying, DoesNotTakeWhatOthersHaveWrittenForWhatWasOnItsWay) {

@@ -37,12 +37,14 @@ class WriteRing {
   ~WriteRing();
 
   [[nodiscard]] int descriptor() const { return memory_.get(); }
+  /// Tells the program where the file ends, before it adds anything.
+  void set_end(std::uint64_t end) { header().end.store(end, std::memory_order_relaxed); }
   /// @param ended  called when this object ends
   void set_ended(std::function<void()> ended) { ended_ = std::move(ended); }
 
   /// The oldest write, or the rest of it. Valid until `remove`.
   struct Write {
-    std::uint64_t offset = 0;
+    std::uint64_t offset = 0;  ///< of a file opened with O_APPEND: where the program expects it
     std::array<std::span<const std::byte>, 2> parts{};
     [[nodiscard]] std::size_t bytes() const { return parts[0].size() + parts[1].size(); }
   };
