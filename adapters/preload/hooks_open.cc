@@ -25,6 +25,7 @@
 #include "sharing.hpp"
 #include "shortened.hpp"
 #include "vfork.hpp"
+#include "write_rings.hpp"
 
 // NOLINTBEGIN(readability-identifier-naming)
 extern "C" {

@@ -27,8 +27,8 @@ void make_ring(int fd, Entry& entry, State before) noexcept;
 /// Whether this many writes were made since the last attempt.
 bool is_time_for_ring(const Entry& entry, State state) noexcept;
 
-/// write(2), or pwrite(2) if `at` is not null. An append is written as a whole, or not at all. Returns how many bytes are written: fewer if the ring has ended, or if
-/// the kernel must check the call.
+/// write(2), or pwrite(2) if `at` is not null. An append is written as a whole, or not at all. Returns how many bytes
+/// are written: fewer if the ring has ended, or if the kernel must check the call.
 std::size_t write_by_ring(int fd, const void* buffer, std::size_t bytes, const off_t* at) noexcept;
 /// writev(2), all of it or nothing. Returns how many bytes are written.
 std::size_t write_parts_by_ring(int fd, const iovec* parts, int count) noexcept;
