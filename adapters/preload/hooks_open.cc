@@ -25,7 +25,6 @@
 #include "sharing.hpp"
 #include "shortened.hpp"
 #include "vfork.hpp"
-#include "write_rings.hpp"
 
 // NOLINTBEGIN(readability-identifier-naming)
 extern "C" {
@@ -149,8 +148,9 @@ int control(int fd, int command, void* argument) {
   // A lock may begin at the offset.
   if (is_lock(command)) share_offset(fd);
   // From then on, the kernel chooses where data is written.
-  const bool changes_place = (reinterpret_cast<std::uintptr_t>(argument) & (O_APPEND | O_DIRECT)) != 0;
-  if (command == F_SETFL && (changes_place || appends_by_ring(fd))) share_offset(fd);
+  const auto place_before = [&] { return WHERRY_NEXT(fcntl, fd, F_GETFL) & O_APPEND; };
+  const bool sets_place = (reinterpret_cast<std::uintptr_t>(argument) & (O_APPEND | O_DIRECT)) != 0;
+  if (command == F_SETFL && (sets_place || place_before() != 0)) share_offset(fd);
   const int result = next();
   if (command == F_SETFL && result == 0 && (reinterpret_cast<std::uintptr_t>(argument) & O_DIRECT) != 0) {
     share_offset(fd);

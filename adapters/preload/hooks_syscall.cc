@@ -92,6 +92,8 @@ std::optional<long> that_changes(long number, const Words& words) {
       return by_name(&pwrite, words);
     case SYS_writev:
       return by_name(&writev, words);
+    case SYS_pwritev:
+      return by_name(&pwritev, words);
     case SYS_pwritev2:
       // The offset has two words, of which the kernel uses the first here.
       return pwritev2(as<int>(words[0]), as<const iovec*>(words[1]), as<int>(words[2]), words[3], as<int>(words[5]));

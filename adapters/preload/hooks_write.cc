@@ -20,6 +20,7 @@
 #include "next.hpp"
 #include "sharing.hpp"
 #include "shortened.hpp"
+#include "write_rings.hpp"
 #include "writes.hpp"
 
 // NOLINTBEGIN(readability-identifier-naming)
@@ -38,9 +39,14 @@ WHERRY_HOOK ssize_t writev(int fd, const iovec* parts, int count) { return write
 
 // These use the offset, by calls that the C library makes itself.
 
+WHERRY_HOOK ssize_t pwritev(int fd, const iovec* parts, int count, off_t offset) {
+  if (appends_by_ring(fd)) share_offset(fd);
+  return WHERRY_NEXT(pwritev, fd, parts, count, offset);
+}
+
 // RWF_APPEND uses the size that the kernel knows.
 WHERRY_HOOK ssize_t pwritev2(int fd, const iovec* parts, int count, off_t offset, int flags) {
-  if (offset == -1 || flags != 0) share_offset(fd);
+  if (offset == -1 || flags != 0 || appends_by_ring(fd)) share_offset(fd);
   return WHERRY_NEXT(pwritev2, fd, parts, count, offset, flags);
 }
 
@@ -133,6 +139,7 @@ WHERRY_HOOK int ioctl(int fd, unsigned long request, ...) noexcept {
 }
 
 WHERRY_OTHER_NAME(__write, write);
+WHERRY_OTHER_NAME(pwritev64, pwritev);
 WHERRY_OTHER_NAME(pwritev64v2, pwritev2);
 WHERRY_OTHER_NAME(pwrite64, pwrite);
 WHERRY_OTHER_NAME(__pwrite64, pwrite);

@@ -11,7 +11,7 @@
 #define WHERRY_HOOKS(X)                                                                                         \
   X(open) X(openat) X(creat) X(__open_2) X(__openat_2) X(close) X(close_range) X(closefrom) X(dup) X(dup2)      \
   X(dup3) X(fcntl) X(ioctl) X(read) X(__read_chk) X(pread) X(__pread_chk) X(readv) X(preadv) X(preadv2)         \
-  X(write) X(pwrite) X(writev) X(pwritev2) X(vdprintf) X(__vdprintf_chk) X(backtrace_symbols_fd)                \
+  X(write) X(pwrite) X(writev) X(pwritev) X(pwritev2) X(vdprintf) X(__vdprintf_chk) X(backtrace_symbols_fd)     \
   X(lseek) X(truncate) X(ftruncate) X(fallocate) X(copy_file_range) X(sendfile) X(splice) X(lockf) X(fopen)     \
   X(freopen) X(fdopen) X(fclose) X(fcloseall) X(fdopendir) X(closedir) X(sendmsg) X(sendmmsg) X(daemon)         \
   X(login_tty) X(fork) X(_Fork) X(clone) X(posix_spawn) X(posix_spawnp) X(system) X(popen) X(forkpty)           \

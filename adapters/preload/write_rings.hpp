@@ -32,7 +32,8 @@ bool is_time_for_ring(const Entry& entry, State state) noexcept;
 std::size_t write_by_ring(int fd, const void* buffer, std::size_t bytes, const off_t* at) noexcept;
 /// writev(2), all of it or nothing. Returns how many bytes are written.
 std::size_t write_parts_by_ring(int fd, const iovec* parts, int count) noexcept;
-/// Whether the descriptor has a ring, and O_APPEND.
+/// Whether the descriptor has a ring, and O_APPEND. The kernel compares an append with the limit of file sizes by the
+/// size that it knows, so the ring must end before one.
 bool appends_by_ring(int fd) noexcept;
 /// lseek(2). Empty: the caller ends the ring.
 std::optional<off_t> seek_in_ring(int fd, off_t offset, int whence) noexcept;

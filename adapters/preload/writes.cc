@@ -114,6 +114,7 @@ ssize_t pwrite_here(int fd, const void* buffer, std::size_t bytes, off_t offset)
       });
     }
   }
+  if (appends_by_ring(fd)) return_offset(fd);
   return counted_write(fd, WHERRY_NEXT(pwrite, fd, buffer, bytes, offset));
 }
 

@@ -203,6 +203,7 @@ for step in range(steps):
         parts = [data[:random.choice([0, 1, 100, 20_000])] for _ in range(random.choice([1, 2, 3, 16, 17]))]
         for _ in range(random.choice([1, 40])):
             both(lambda file: os.writev(file, parts))
+        both(lambda file: os.pwritev(file, parts, offset))
     elif choice == 89:
         both(lambda file: os.truncate(f"/proc/self/fd/{file}", offset))
     elif choice == 90:
@@ -276,7 +277,19 @@ for number in range(100):
     assert os.write(file, b"write") == 5
     content += b"pwritewrite"
     assert os.lseek(file, 0, os.SEEK_CUR) == len(content) == os.fstat(file).st_size
+for _ in range(100):
+    content += b"end"
+    assert os.write(file, b"end") == 3
 assert has_ring()
+if appends:
+    import resource, signal
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(content), resource.RLIM_INFINITY))
+    try:
+        os.pwrite(file, bytes(200_000), 0)
+        assert False, "it is longer than the limit of file sizes"
+    except OSError as error:
+        assert error.errno == errno.EFBIG, error
 sys.stdout.buffer.write(content)
 """, here / "file", how)
     output, report = end(program)

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <new>
+#include <utility>
 
 #include "file/wire/status.hpp"
 
@@ -114,19 +115,22 @@ KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& b
   if (ring_ != nullptr) ring_->seal();
   if (!take_ring()) return {.why = Why::full};
   if (from.size() > room_beside_ring()) return {.why = Why::no_room};
-  if (bytes_ + from.size() > most_) return {.why = Why::full};
+  if (!has_room_for_append(from.size())) return {.why = Why::full};
   note_writer(by);
   begin(end_);
-  const bool extends_last = is_open_ended_ && !records_.empty() &&
-                            buffer_.data(records_.back().number).size() + from.size() <= WriteBuffer::kPiece;
-  if (extends_last)
-    buffer_.extend(records_.back().number, from);
-  else if (!add_record(end_, from))
-    return {.why = Why::full};
-  kept.bytes = from.size();
-  end_ += from.size();
+  kept.bytes = add(end_, from);
+  if (kept.bytes < from.size()) return {.why = Why::full};
   count(kept);
   return kept;
+}
+
+/// Requires the lock. If there is memory, the next add() puts all of an append of at most kMostAppended bytes into one
+/// record, and otherwise nothing.
+bool KeptFile::has_room_for_append(std::size_t bytes) {
+  if (bytes_ + bytes > most_) return false;
+  if (!records_.empty() && buffer_.data(records_.back().number).size() + bytes > WriteBuffer::kPiece)
+    is_open_ended_ = false;
+  return true;
 }
 
 /// False: no room.
@@ -260,9 +264,13 @@ void KeptFile::renew(std::uint64_t client, std::uint64_t wanted) {
     stop_keeping();
   // Writes may have been taken from the ring meanwhile.
   room_ = room - std::min<std::uint64_t>(room, bytes_);
-  if (ring_ != nullptr && room_ < kRoomForRing) ring_->seal();
-  if (ring_ != nullptr) ring_->publish(room_);
-  end_ = records_.empty() ? writer_.size() : std::max(end_, writer_.size());
+  const std::uint64_t end = std::exchange(end_, records_.empty() ? writer_.size() : std::max(end_, writer_.size()));
+  if (ring_ == nullptr) return;
+  // If others have changed the file at a restarted server, appends of the ring are not where the program expects them.
+  const bool is_changed = file_.appends() && end_ != end;
+  if (is_changed || room_ < kRoomForRing) ring_->seal();
+  if (is_changed) take_ring();
+  ring_->publish(room_);
 }
 
 void KeptFile::give_back(bool closes) {
@@ -300,12 +308,15 @@ int KeptFile::attach(std::unique_ptr<WriteRing> ring, const Writer& by,
   return 0;
 }
 
-/// Requires the lock. Moves writes from the ring to the records. False: some are left, since the memory is full.
+/// Requires the lock. Moves writes from the ring to the records. False: some are left, since the memory is full, or the
+/// first one is being sent.
 bool KeptFile::take_ring() {
   if (ring_ == nullptr) return true;
+  if (is_sent_from_ring_) return false;
   bool is_full = false;
   while (const auto write = is_full ? std::nullopt : ring_->first()) {
     std::uint64_t offset = file_.appends() ? end_ : write->offset;
+    is_full = file_.appends() && !has_room_for_append(write->bytes());
     for (const auto& part : write->parts) {
       Kept kept{.bytes = is_full ? 0 : add(offset, part)};
       count(kept);
@@ -354,6 +365,7 @@ bool KeptFile::write_past_memory() {
     const std::lock_guard lock(mutex_);
     const auto first = ring_ == nullptr ? std::nullopt : ring_->first();
     if (!first) return false;
+    is_sent_from_ring_ = true;
     const std::uint64_t offset = file_.appends() ? end_ : first->offset;
     write = {.offset = offset, .bytes = first->bytes(), .drops = drops_.held()};
     for (const auto& part : first->parts)
@@ -362,6 +374,7 @@ bool KeptFile::write_past_memory() {
   send(write);
   {
     const std::lock_guard lock(mutex_);
+    is_sent_from_ring_ = false;
     ring_->remove(write.bytes);
     room_ -= std::min<std::uint64_t>(room_, write.bytes);
     ring_->publish(room_);

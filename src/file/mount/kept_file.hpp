@@ -127,6 +127,7 @@ class KeptFile {
   [[nodiscard]] Clock::time_point writing_due() const;
   std::size_t add(std::uint64_t offset, std::span<const std::byte> from);
   bool take_ring();
+  [[nodiscard]] bool has_room_for_append(std::size_t bytes);
   bool write_past_memory();
   void stop_keeping();
   bool make_room_for_record();
@@ -164,8 +165,9 @@ class KeptFile {
   std::uint64_t end_ = 0;      ///< end of the file including kept bytes, while held
   SetIdDrops drops_{};
   std::unique_ptr<WriteRing> ring_{};
-  Clock::time_point ring_due_{};  ///< when to look at the ring next
-  Clock::duration ring_pause_{};  ///< between two looks
+  bool is_sent_from_ring_ = false;  ///< the ring's first write is being sent to the server
+  Clock::time_point ring_due_{};    ///< when to look at the ring next
+  Clock::duration ring_pause_{};    ///< between two looks
 };
 
 }  // namespace wherry::file::mount

@@ -184,6 +184,8 @@ void take_ring(WriteBuffer& buffer, LeftFile& left, WriteRing& ring) {
 /// records are written.
 Replayed write_left(WriteBuffer& buffer, LeftFile& left, WriteRing* ring, Host& host, const LaterNames& names) {
   if (ring != nullptr) take_ring(buffer, left, *ring);
+  if (left.records.empty() && ring != nullptr && !ring->first())
+    return {.name = left.name, .identity = left.identity, .error = ring->take_broken() ? EIO : 0};
   if (left.records.empty()) return {.name = left.name, .identity = left.identity, .error = ENOMEM};
   Replayed replayed = write_left(buffer, left, host, names);
   while (ring != nullptr && replayed.error == 0) {

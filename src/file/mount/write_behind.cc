@@ -22,8 +22,6 @@ WriteBehind::WriteBehind(Nodes& nodes, UniqueFd memory, KeptDescriptors* descrip
     UniqueFd left = descriptors->take(key);
     auto ring = left.valid() ? WriteRing::resume(std::move(left)) : nullptr;
     if (ring == nullptr) continue;
-    // Programs may have the memory mapped, and nothing takes their writes after the replay.
-    ring->seal();
     ring->set_ended([descriptors, key] { descriptors->drop(key); });
     left_rings_[number] = std::move(ring);
   }

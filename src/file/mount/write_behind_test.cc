@@ -396,6 +396,44 @@ TEST_F(RingWrites, AreWrittenThoughOthersFillTheMemory) {
   EXPECT_FALSE(program_.write(8, "late"));
 }
 
+TEST_F(RingWrites, AreTakenOnceThoughMemoryBecomesFreeWhileOneIsSent) {
+  attach();
+  const auto other = buffer_.add_file({}, "other");
+  ASSERT_TRUE(other.has_value());
+  const std::vector<std::byte> piece(WriteBuffer::kPiece);
+  std::vector<WriteBuffer::RecordNumber> records;
+  while (const auto record = buffer_.add(*other, 0, piece)) records.push_back(*record);
+  program_.write(0, "one");
+  std::future<void> written;
+  {
+    const Stopped server(served_);
+    written = std::async(std::launch::async, [&] { kept_->write_all(); });
+    while (!buffer_.left().at(0).sending) std::this_thread::yield();
+    for (const WriteBuffer::RecordNumber record : records) buffer_.remove(record);
+    kept_->look_at_ring(true);
+    program_.write(3, " two, and more");
+    kept_->look_at_ring(true);
+  }
+  written.get();
+  program_.write(17, " three");
+  program_.write(23, " four");
+  kept_->give_back(false);
+  EXPECT_EQ(content_of(path()), "one two, and more three four");
+}
+
+TEST_F(RingWrites, OfAFileThatIsAppendedToAreWholeInTheMemory) {
+  open_to_append();
+  attach();
+  const std::string data(20'000, 'a');
+  for (std::uint64_t end = 0; end < 10 * data.size(); end += data.size()) program_.write(end, data);
+  kept_->look_at_ring(true);
+  const auto left = buffer_.left();
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_FALSE(left[0].records.empty());
+  for (const WriteBuffer::RecordNumber record : left[0].records)
+    EXPECT_EQ(buffer_.data(record).size() % data.size(), 0U);
+}
+
 TEST_F(RingWrites, AreWrittenThoughTheyAreMoreThanTheMemory) {
   attach();
   const std::string data(50'000, 'd');

@@ -77,8 +77,12 @@ WriteRing::Taken WriteRing::take(pid_t thread, const layout::WriteRingOffer& off
 
 std::unique_ptr<WriteRing> WriteRing::resume(UniqueFd memory) {
   std::unique_ptr<WriteRing> ring = map(std::move(memory));
+  if (ring == nullptr) return nullptr;
   // RING-TAKEN acquire: what the earlier daemon has stored elsewhere.
-  if (ring != nullptr) ring->taken_ = ring->header().taken.load(std::memory_order_acquire);
+  ring->taken_ = ring->header().taken.load(std::memory_order_acquire);
+  // Programs may have the memory mapped, and nothing takes their writes after the replay.
+  ring->seal();
+  ring->until_ = ring->last();
   return ring;
 }
 
@@ -93,8 +97,8 @@ void WriteRing::break_off() {
 }
 
 std::optional<WriteRing::Write> WriteRing::first() {
+  const std::uint64_t last = std::min(this->last(), until_);
   while (!is_over_) {
-    const std::uint64_t last = this->last();
     if (taken_ > last) return {};
     WriteRingRecord record{};
     constexpr std::uint64_t kUnit = sizeof record;

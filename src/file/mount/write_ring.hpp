@@ -30,7 +30,7 @@ class WriteRing {
   /// Takes the memory that a program offers.
   /// @param thread  of the program; must be waiting for the answer
   static Taken take(pid_t thread, const layout::WriteRingOffer& offer);
-  /// Continues with memory that an earlier daemon has taken. Null: it cannot be used.
+  /// Seals memory that an earlier daemon has taken, and continues with what is in it. Null: it cannot be used.
   static std::unique_ptr<WriteRing> resume(UniqueFd memory);
   WriteRing(const WriteRing&) = delete;
   WriteRing& operator=(const WriteRing&) = delete;
@@ -48,7 +48,7 @@ class WriteRing {
     std::array<std::span<const std::byte>, 2> parts{};
     [[nodiscard]] std::size_t bytes() const { return parts[0].size() + parts[1].size(); }
   };
-  /// Empty: there is none.
+  /// Empty: there was none when the call began. So a program that adds records all the time does not hold it up.
   [[nodiscard]] std::optional<Write> first();
   /// Removes the beginning of the oldest write.
   void remove(std::size_t bytes);
@@ -81,10 +81,11 @@ class WriteRing {
   UniqueFd memory_;
   void* mapped_;
   std::function<void()> ended_{};
-  std::uint64_t taken_ = 0;   ///< position of the oldest record
-  std::uint64_t limit_ = 0;   ///< position up to which the program may add records
-  std::size_t removed_ = 0;   ///< bytes of its data that were removed
-  std::uint32_t length_ = 0;  ///< of its data, as last checked
+  std::uint64_t taken_ = 0;           ///< position of the oldest record
+  std::uint64_t until_ = UINT64_MAX;  ///< position of the newest write that is taken
+  std::uint64_t limit_ = 0;           ///< position up to which the program may add records
+  std::size_t removed_ = 0;           ///< bytes of its data that were removed
+  std::uint32_t length_ = 0;          ///< of its data, as last checked
   bool is_broken_ = false;
   bool is_over_ = false;  ///< after something invalid
 };
