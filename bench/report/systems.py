@@ -58,6 +58,7 @@ ROOT = {
 # What `wherry bench file` compares.
 FILE = {
     "native": (("#4f4f4f", "#cbcbcb"), "x"),
+    "two-copies": (("#7a6a4f", "#d6c8ad"), "P"),
     "wherry-run-kernel": (("#8a9a5b", "#b9c98a"), "v"),
     "wherry-run-cache": (("#0a6fae", "#58b4ea"), "s"),
     "wherry-run-auto": (("#16408f", "#8fa9fb"), "o"),

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The program that `wherry bench file` starts, natively and by `wherry run --files`. It reads and writes files with the
-// C library's calls, and does not link Wherry's library. One word says by which: pread, which only uses pread and
+// C library's calls, and does not link Wherry's library. One word may say by which: pread, which only uses pread and
 // pwrite; or two-copies, which moves all data twice.
-#include <fmt/format.h>
-
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,10 +29,9 @@ int answer() {
 
 int main(int count, char** words) {
   using namespace wherry::bench::file;
+  // The last word names this run.
   const std::string_view calls = count > 1 ? words[1] : "";
-  if (calls.empty()) return answer<KernelFile>();
   if (calls == "pread") return answer<Positioned<KernelFile>>();
   if (calls == "two-copies") return answer<Positioned<TwoCopies>>();
-  fmt::print(stderr, "usage: wherry-bench-file [pread|two-copies]\n");
-  return 2;
+  return answer<KernelFile>();
 }
