@@ -313,6 +313,30 @@ def test_a_signal_while_no_daemon_runs_unmounts(tmp_path):
             assert not is_mounted(mount.directory)
 
 
+def living_of_group(group):
+    """The processes of a group that have not ended."""
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, its_group = stat.read_text().rpartition(")")[2].split()[:3]
+            if int(its_group) == group and state != "Z":
+                yield int(stat.parent.name)
+
+
+def test_a_mount_that_is_killed_while_it_starts_leaves_no_process(tmp_path):
+    """A daemon that is killed while it waits for its own mount could never end."""
+    (tmp_path / "root").mkdir()
+    (tmp_path / "here").mkdir()
+    with Server(tmp_path / "root") as server:
+        for after in range(100):
+            mount = subprocess.Popen([PROGRAM, "mount", "--quiet", server.address, tmp_path / "here", *server.mount_options], env=server.env,
+                                     start_new_session=True)
+            time.sleep(after * 0.0003)
+            os.killpg(mount.pid, signal.SIGKILL)
+            mount.wait(timeout=WATCHDOG)
+            wait_until(lambda group=mount.pid: not list(living_of_group(group)), "the end of the daemon")
+            subprocess.run(["umount", "--lazy", tmp_path / "here"], stderr=subprocess.DEVNULL, check=False)
+
+
 def test_a_daemon_that_dies_again_and_again_is_given_up(tmp_path):
     (tmp_path / "root").mkdir()
     with Server(tmp_path / "root") as server:

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -74,6 +75,13 @@ UniqueFd duplicate_of(const UniqueFd& memory) {
   return duplicate;
 }
 
+/// Makes an event readable.
+void set(const UniqueFd& event) {
+  const std::uint64_t one = 1;
+  // If the counter is full, it is readable already.
+  if (::write(event.get(), &one, sizeof one) < 0) log::write(log::Level::debug, "wherry mount: an event was there");
+}
+
 void destroy(fuse_session* session) { fuse_session_destroy(session); }
 
 /// A few pieces of data. The rings of all connections share the processor's caches with the kernel's pages, which they
@@ -134,9 +142,11 @@ Session::Session(const MountOptions& options, KeptDescriptors& kept, Left left)
                .descriptors = state_ ? &kept : nullptr,
                .left = takes_over_ ? &left.snapshot : nullptr}),
       ended_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      answered_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       session_(nullptr, destroy),
       count_(options.threads) {
-  if (!ended_.valid()) throw Error(errno, "mount on", options.directory, "raise the limit of open files (ulimit -n)");
+  if (!ended_.valid() || !answered_.valid())
+    throw Error(errno, "mount on", options.directory, "raise the limit of open files (ulimit -n)");
   prepare(options);
   if (takes_over_)
     go_on(std::move(left.device), left.snapshot);
@@ -238,12 +248,11 @@ void Session::work() {
     if (got <= 0) break;
     fuse_session_process_buf(session_.get(), &buffer);
     system_.tree().attempts().end();
-    if (takes_over_ && !served_.exchange(true, std::memory_order_relaxed)) kept_.report_served();
+    if (!served_.load(std::memory_order_relaxed) && !served_.exchange(true, std::memory_order_relaxed))
+      takes_over_ ? kept_.report_served() : set(answered_);
   }
   std::free(buffer.mem);
-  const std::uint64_t one = 1;
-  // The counter is full, so the event is readable already.
-  if (::write(ended_.get(), &one, sizeof one) < 0) log::write(log::Level::debug, "wherry mount: a thread ends");
+  set(ended_);
   working_.fetch_sub(1, std::memory_order_release);  // ENDED
 }
 
@@ -273,10 +282,20 @@ void Session::start() {
     throw Error(error.code().value(), "start the threads of", directory_, "allow more processes (ulimit -u, pids.max)");
   }
   if (takes_over_) return;
-  struct stat found{};
-  if (::stat(directory_.c_str(), &found) != 0) throw Error(errno, "check the mount on", directory_, "");
+  wait_for_kernel();
   system_.passthrough().check();
   hand_over();
+}
+
+/// Returns once the kernel and this process have agreed, and the server has answered. Uses no call on the mount: if
+/// this process were killed in one, it would wait for its own answer, and keep the device open, for ever.
+void Session::wait_for_kernel() {
+  std::array<pollfd, 2> wanted{{{answered_.get(), POLLIN, 0}, {ended_.get(), POLLIN, 0}}};
+  while (::poll(wanted.data(), wanted.size(), -1) < 0 && errno == EINTR) continue;
+  if (wanted[0].revents == 0) throw Error(ENOTCONN, "check the mount on", directory_, "");
+  struct stat found{};
+  if (const int error = system_.attributes().get(kRootNode, found); error != 0)
+    throw Error(error, "check the mount on", directory_, "");
 }
 
 bool Session::wait(int signals) {
@@ -288,14 +307,24 @@ bool Session::wait(int signals) {
     wanted[2].fd = -1;
   }
   const bool is_used = wanted[1].revents == 0 && is_here() && unmount(directory_, false) != 0;
-  if (is_used) {
-    // First writes what programs have changed in mappings.
-    const UniqueFd root(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (root.valid()) ::syncfs(root.get());
-  }
+  if (is_used) flush_mappings();
   stop();
   if (is_used) serve_what_waits();
   return !failed_.load(std::memory_order_relaxed);
+}
+
+/// Writes what programs have changed in mappings. A child does so, as no process that serves the mount may call it. It
+/// has no other descriptors, so it ends when the mount does.
+void Session::flush_mappings() const {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close_range(0, ~0U, 0);
+    const int root = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (root >= 0) ::syncfs(root);
+    ::_exit(0);
+  }
+  if (child < 0) log::write(log::Level::error, "wherry mount: changes of mappings are not written: no process for it");
+  while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 /// Before Linux 6.16 syncfs waits until pages are being sent, not until they are written.

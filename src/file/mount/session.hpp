@@ -77,6 +77,8 @@ class Session {
   void hand_over();
   /// Whether the directory still shows this mount: it may have been detached, and something else mounted.
   [[nodiscard]] bool is_here() const;
+  void wait_for_kernel();
+  void flush_mappings() const;
   void work();
   void take_failure(int error);
   void stop();
@@ -92,7 +94,8 @@ class Session {
   std::optional<dev_t> device_;  ///< of the mount
   LocalConnection::Shared local_;
   FileSystem system_;
-  UniqueFd ended_;  ///< readable once a thread has found that the mount has ended
+  UniqueFd ended_;     ///< readable once a thread has found that the mount has ended
+  UniqueFd answered_;  ///< readable once the kernel's first request was answered
   std::atomic<bool> stopping_{false};
   std::atomic<bool> served_{false};  ///< whether a request was answered
   std::atomic<bool> failed_{false};
