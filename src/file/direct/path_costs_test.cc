@@ -102,19 +102,30 @@ TEST(CostsOfPaths, OfAReadPastTheMountAreTheSameWhetherTheKernelHasThePages) {
   EXPECT_EQ(costs.estimate({.kind = Kind::miss, .bytes = 1 << 18}, Way::host), 23'000U);
 }
 
-TEST(CostsOfPaths, OnASlowMachineAreExpectedToBeLongByBothWays) {
+TEST(CostsOfPaths, OnABusyMachineAreExpectedToBeLongByBothWays) {
   for (const Kind kind : {Kind::miss, Kind::write}) {
     PathCosts costs;
     const Transfer transfer{.kind = kind, .bytes = 1 << 18};
     ASSERT_EQ(costs.faster(transfer), Way::host);
     const std::uint64_t by_host = costs.estimate(transfer, Way::host);
     const std::uint64_t by_kernel = costs.estimate(transfer, Way::kernel);
-    for (int i = 0; i < 20; ++i) note(costs, transfer, Way::host, 20 * by_host);
+    note(costs, transfer, Way::host, by_host);
+    for (int i = 0; i < 50; ++i) note(costs, transfer, Way::host, 20 * by_host);
     EXPECT_NEAR(static_cast<double>(costs.estimate(transfer, Way::kernel)), 20.0 * static_cast<double>(by_kernel),
                 static_cast<double>(by_kernel));
+    EXPECT_EQ(costs.faster(transfer), Way::host);
     note(costs, transfer, Way::kernel, by_kernel);
     EXPECT_EQ(costs.faster(transfer), Way::kernel) << "what was measured counts";
   }
+}
+
+TEST(CostsOfPaths, OfAServerThatIsFarAreNotExpectedOfTheMount) {
+  PathCosts costs;
+  const Transfer transfer{.kind = Kind::write, .bytes = 1 << 16};
+  const std::uint64_t by_kernel = costs.estimate(transfer, Way::kernel);
+  for (int i = 0; i < 50; ++i) note(costs, transfer, Way::host, 10 * by_kernel);
+  EXPECT_EQ(costs.estimate(transfer, Way::kernel), by_kernel);
+  EXPECT_EQ(costs.faster(transfer), Way::kernel);
 }
 
 TEST(CostsOfPaths, AreNotMovedFarByOneCallThatHadNoCore) {
