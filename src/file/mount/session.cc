@@ -82,6 +82,29 @@ void set(const UniqueFd& event) {
   if (::write(event.get(), &one, sizeof one) < 0) log::write(log::Level::debug, "wherry mount: an event was there");
 }
 
+/// Makes a call that may wait for requests to this mount. A child makes it, which has no descriptor of this process: if
+/// this process were killed in the call, it would wait for its own answers, and keep the device open, for ever.
+/// @param call  returns 0 or an errno value, which this function returns
+template <class Call>
+int in_child(Call call) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::close_range(0, ~0U, 0);
+    for (int number = 0; number <= STDERR_FILENO; ++number) (void)::open("/dev/null", O_RDWR);
+    ::_exit(call());
+  }
+  if (child < 0) return errno;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+}
+
+/// Writes what programs have changed in mappings.
+int flush(const std::string& directory) {
+  const UniqueFd root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return root.valid() && ::syncfs(root.get()) == 0 ? 0 : errno;
+}
+
 void destroy(fuse_session* session) { fuse_session_destroy(session); }
 
 /// A few pieces of data. The rings of all connections share the processor's caches with the kernel's pages, which they
@@ -306,25 +329,14 @@ bool Session::wait(int signals) {
                "wherry mount: the supervisor has ended: if this process is killed, the mount ends");
     wanted[2].fd = -1;
   }
-  const bool is_used = wanted[1].revents == 0 && is_here() && unmount(directory_, false) != 0;
-  if (is_used) flush_mappings();
+  const bool is_used =
+      wanted[1].revents == 0 && is_here() && in_child([this] { return unmount(directory_, false); }) != 0;
+  if (const int error = is_used ? in_child([this] { return flush(directory_); }) : 0; error != 0)
+    log::write(log::Level::error,
+               "wherry mount: changes of mappings may not be written: " + std::system_category().message(error));
   stop();
   if (is_used) serve_what_waits();
   return !failed_.load(std::memory_order_relaxed);
-}
-
-/// Writes what programs have changed in mappings. A child does so, as no process that serves the mount may call it. It
-/// has no other descriptors, so it ends when the mount does.
-void Session::flush_mappings() const {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::close_range(0, ~0U, 0);
-    const int root = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (root >= 0) ::syncfs(root);
-    ::_exit(0);
-  }
-  if (child < 0) log::write(log::Level::error, "wherry mount: changes of mappings are not written: no process for it");
-  while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 /// Before Linux 6.16 syncfs waits until pages are being sent, not until they are written.

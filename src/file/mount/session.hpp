@@ -78,7 +78,6 @@ class Session {
   /// Whether the directory still shows this mount: it may have been detached, and something else mounted.
   [[nodiscard]] bool is_here() const;
   void wait_for_kernel();
-  void flush_mappings() const;
   void work();
   void take_failure(int error);
   void stop();
