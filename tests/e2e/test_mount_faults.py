@@ -119,6 +119,37 @@ def test_a_part_of_a_disk_that_cannot_be_read_is_an_error_and_not_the_end_of_the
             assert (here / "file").stat().st_size == len(data)
 
 
+def _synchronous_write(name):
+    file = os.open(name, os.O_WRONLY | os.O_SYNC)
+    try:
+        assert os.write(file, b"synchronous") == 11
+    finally:
+        os.close(file)
+
+
+@SERVERS
+@pytest.mark.parametrize("fails", [False, True], ids=["durable", "refused"])
+def test_what_asks_for_durable_data_waits_for_the_disk_of_the_host(tmp_path, serve, fails):
+    errors = ("fsync=EIO", "fsyncdir=EIO") if fails else ()
+    with strange_file_system(tmp_path / "fuse", *errors) as (root, asked):
+        (tmp_path / "fuse" / "behind" / "file").write_bytes(b"content")
+        with Server(root, *serve) as server, Mount(server, tmp_path / "here") as here:
+            file, directory = os.open(here / "file", os.O_RDWR), os.open(here, os.O_RDONLY)
+            assert os.write(file, b"more") == 4
+            for operation, name, call in (("fsync", "file", lambda: os.fsync(file)), ("fsync", "file", lambda: os.fdatasync(file)),
+                                          ("fsync", "file", lambda: _synchronous_write(here / "file")),
+                                          ("fsyncdir", "", lambda: os.fsync(directory))):
+                before = asked().count((operation, name))
+                try:
+                    call()
+                    assert not fails
+                except OSError as error:
+                    assert fails and error.errno == errno.EIO
+                assert asked().count((operation, name)) > before, operation
+            os.close(directory)
+            os.close(file)
+
+
 def _bytes_in(folder):
     """As os.walk, whatever is renamed meanwhile."""
     return int(subprocess.run(["du", "--bytes", "--summarize", folder], capture_output=True, text=True).stdout.split()[0])
