@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Messages of any length through sections of any size.
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <set>
 #include <span>
 #include <thread>
+#include <vector>
 
 #include "tests/conformance/mailbox_pair.hpp"
 
@@ -118,22 +118,28 @@ TEST_P(MailboxTransfer, LongerMessagesToAndFroInAnyNumbersAtATimeStayWholeAndInO
 
 TEST_P(MailboxTransfer, APeerThatWasHeardLeavesNoOtherUnheard) {
   if (!GetParam().maps || !GetParam().faults.empty()) GTEST_SKIP() << "what is sent may come later than the look";
-  Mailbox to = listening();
-  std::array<Mailbox, 3> from;
-  std::array<Mailbox::Peer, 3> peers{};
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    peers[i] = join(from[i], to);
-    pass(from[i], peers[i], to, pattern_, 8);
-  }
-  for (std::size_t round = 0; round < 60; ++round) {
-    Mailbox::Piece piece;
-    ASSERT_FALSE(to.try_peek(piece).ok());
-    for (const std::size_t sender : {round % 3, (round + 1 + round / 3 % 2) % 3}) {
-      ASSERT_TRUE(from[sender].try_send(peers[sender], pattern_.bytes(8, 0)).ok());
+  // Of more than 16 pairs the tails are not compared, and some are idle: the kernel is asked for those at times.
+  constexpr int kLooks = 10'000'000;
+  for (const std::size_t senders : {std::size_t{3}, std::size_t{17}}) {
+    Mailbox to = listening();
+    std::vector<Mailbox> from(senders);
+    std::vector<Mailbox::Peer> peers(senders);
+    for (std::size_t i = 0; i < senders; ++i) {
+      peers[i] = join(from[i], to);
+      pass(from[i], peers[i], to, pattern_, 8);
     }
-    for (int i = 0; i < 2; ++i) {
-      ASSERT_TRUE(to.try_peek(piece).ok()) << round;
-      to.consume(piece, piece.bytes.size());
+    for (std::size_t round = 0; round < 20 * senders; ++round) {
+      Mailbox::Piece piece;
+      ASSERT_FALSE(to.try_peek(piece).ok());
+      for (const std::size_t sender : {round % senders, (round + 1 + round / senders % 2) % senders}) {
+        ASSERT_TRUE(from[sender].try_send(peers[sender], pattern_.bytes(8, 0)).ok());
+      }
+      for (int i = 0; i < 2; ++i) {
+        bool is_there = to.try_peek(piece).ok();
+        for (int look = 1; look < kLooks && senders > 16 && !is_there; ++look) is_there = to.try_peek(piece).ok();
+        ASSERT_TRUE(is_there) << round;
+        to.consume(piece, piece.bytes.size());
+      }
     }
   }
 }
