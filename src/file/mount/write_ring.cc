@@ -8,10 +8,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <string_view>
 
 namespace wherry::file::mount {
 namespace {
@@ -30,6 +32,16 @@ pid_t process_of(pid_t thread) {
     if (word == "Tgid:" && status >> process) return process;
   }
   return 0;
+}
+
+/// Whether a process's descriptor is of memory. Others are not taken: the close of a file of this mount would wait for
+/// this mount.
+bool is_of_memory(pid_t process, int descriptor) {
+  constexpr std::string_view kMemory = "/memfd:";
+  std::array<char, kMemory.size()> target{};
+  const std::string link = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor);
+  const ssize_t bytes = ::readlink(link.c_str(), target.data(), target.size());
+  return bytes == static_cast<ssize_t>(target.size()) && std::string_view(target.data(), target.size()) == kMemory;
 }
 
 /// Whether the memory can be mapped without a later SIGBUS.
@@ -63,8 +75,9 @@ std::unique_ptr<WriteRing> WriteRing::map(UniqueFd memory) {
 /// its number given to another.
 WriteRing::Taken WriteRing::take(pid_t thread, const layout::WriteRingOffer& offer) {
   if (offer.version != layout::kWriteRingVersion) return {.error = EINVAL};
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, process_of(thread), 0)));
-  if (!process.valid()) return {.error = EPERM};
+  const pid_t number = process_of(thread);
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, number, 0)));
+  if (!process.valid() || !is_of_memory(number, offer.descriptor)) return {.error = EPERM};
   UniqueFd memory(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), offer.descriptor, 0)));
   if (!memory.valid()) return {.error = EPERM};
   Taken taken{.ring = map(std::move(memory))};

@@ -2,6 +2,7 @@
 // A program can write anything to the memory that it shares with the mount.
 #include "file/mount/write_ring.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -128,6 +129,9 @@ TEST(WriteRing, RefusesOtherMemory) {
   offer = program.offer();
   offer.descriptor = 12345;
   EXPECT_EQ(error_of(offer), EPERM);
+  const UniqueFd file(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
+  offer.descriptor = file.get();
+  EXPECT_EQ(error_of(offer), EPERM) << "its close could wait for this mount";
   const UniqueFd shrinks(::memfd_create("ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(::ftruncate(shrinks.get(), static_cast<off_t>(layout::kWriteRingMemory)), 0);
   offer.descriptor = shrinks.get();
