@@ -357,19 +357,20 @@ void KeptFile::empty_ring() {
   while (!take() && (write_batch() || write_past_memory())) continue;
 }
 
-/// Requires `writing_`. Writes the ring's first write, because other files' writes fill the memory. False: there is
-/// none.
+/// Requires `writing_`. Writes the ring's first write, because other files' writes fill the memory, unless an older one
+/// has found room there meanwhile. False: there is none.
 bool KeptFile::write_past_memory() {
   DelegatedWriter::Write write;
   {
     const std::lock_guard lock(mutex_);
+    if (!records_.empty()) return true;
     const auto first = ring_ == nullptr ? std::nullopt : ring_->first();
     if (!first) return false;
-    is_sent_from_ring_ = true;
     const std::uint64_t offset = file_.appends() ? end_ : first->offset;
     write = {.offset = offset, .bytes = first->bytes(), .drops = drops_.held()};
     for (const auto& part : first->parts)
       if (!part.empty()) write.parts.push_back({const_cast<std::byte*>(part.data()), part.size()});
+    is_sent_from_ring_ = true;
   }
   send(write);
   {
