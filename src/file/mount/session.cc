@@ -86,10 +86,10 @@ void set(const UniqueFd& event) {
 /// this process were killed in the call, it would wait for its own answers, and keep the device open, for ever.
 /// @param call  returns 0 or an errno value, which this function returns
 template <class Call>
-int in_child(Call call) {
+int in_child(Call call) noexcept {
   const pid_t child = ::fork();
   if (child == 0) {
-    ::close_range(0, ~0U, 0);
+    ::closefrom(0);
     for (int number = 0; number <= STDERR_FILENO; ++number) (void)::open("/dev/null", O_RDWR);
     ::_exit(call());
   }
@@ -271,8 +271,12 @@ void Session::work() {
     if (got <= 0) break;
     fuse_session_process_buf(session_.get(), &buffer);
     system_.tree().attempts().end();
-    if (!served_.load(std::memory_order_relaxed) && !served_.exchange(true, std::memory_order_relaxed))
-      takes_over_ ? kept_.report_served() : set(answered_);
+    if (!served_.load(std::memory_order_relaxed) && !served_.exchange(true, std::memory_order_relaxed)) {
+      if (takes_over_)
+        kept_.report_served();
+      else if (fuse_session_exited(session_.get()) == 0)
+        set(answered_);
+    }
   }
   std::free(buffer.mem);
   set(ended_);
@@ -319,6 +323,7 @@ void Session::wait_for_kernel() {
   struct stat found{};
   if (const int error = system_.attributes().get(kRootNode, found); error != 0)
     throw Error(error, "check the mount on", directory_, "");
+  if (!is_here()) throw Error(ENOTCONN, "check the mount on", directory_, "");
 }
 
 bool Session::wait(int signals) {
