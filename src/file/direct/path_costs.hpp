@@ -71,7 +71,7 @@ class PathCosts {
     const auto others = transfer.kind == Kind::hit ? std::nullopt : measured(transfer, other(way));
     if (!others) return first;
     const std::uint64_t least = least_[*others][index_of(other(way))].load(std::memory_order_relaxed);
-    return first * std::max(estimate_of(*others, other(way)), least) / std::max<std::uint64_t>(least, 1);
+    return least == 0 ? first : first * std::max(estimate_of(*others, other(way)), least) / least;
   }
 
   [[nodiscard]] Way faster(const Transfer& transfer) const noexcept {
