@@ -255,8 +255,9 @@ def test_names_are_looked_up_without_the_server_where_it_has_the_same_rights(tmp
     (tmp_path / "root").mkdir()
     with Server(tmp_path / "root", *serve) as server, Mount(server, tmp_path / "mount") as here:
         server.process.send_signal(signal.SIGSTOP)
-        made = subprocess.Popen(["sh", "-c", "mkdir folder && echo text > folder/file && mv folder moved && ls moved && cat moved/file"], cwd=tmp_path / "mount",
-                                stdout=subprocess.PIPE, text=True)
+        # The shell changes its directory: `cwd` would make Popen wait for the server.
+        made = subprocess.Popen(["sh", "-c", "cd mount && mkdir folder && echo text > folder/file && mv folder moved && ls moved && cat moved/file"],
+                                cwd=tmp_path, stdout=subprocess.PIPE, text=True)
         if asks:
             wait_until(lambda: is_asleep(made.pid), "a request to the server")
             assert list((tmp_path / "root").iterdir()) == []
