@@ -277,24 +277,34 @@ for number in range(100):
     assert os.write(file, b"write") == 5
     content += b"pwritewrite"
     assert os.lseek(file, 0, os.SEEK_CUR) == len(content) == os.fstat(file).st_size
-for _ in range(100):
-    content += b"end"
-    assert os.write(file, b"end") == 3
 assert has_ring()
-if appends:
-    import resource, signal
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(content), resource.RLIM_INFINITY))
-    try:
-        os.pwrite(file, bytes(200_000), 0)
-        assert False, "it is longer than the limit of file sizes"
-    except OSError as error:
-        assert error.errno == errno.EFBIG, error
 sys.stdout.buffer.write(content)
 """, here / "file", how)
     output, report = end(program)
     assert (tmp_path / "root/file").read_bytes() == output.encode()
     assert by_ring(report) >= 1200, report.said
+
+
+def test_an_append_by_the_kernel_stays_within_the_limit_of_file_sizes(server, here, tmp_path):
+    """The kernel compares the end of the file that it knows, which does not have what was written by the ring since."""
+    program = start(server, here, r"""
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+for call in (lambda: os.pwrite(file, bytes(200_000), 0), lambda: os.pwritev(file, [b"text"], 0), lambda: os.pwritev(file, [b"text"], 0, os.RWF_DSYNC)):
+    content = begin(sys.argv[1])
+    for _ in range(300):
+        content += b"end"
+        assert os.write(file, b"end") == 3
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(content), resource.RLIM_INFINITY))
+    try:
+        assert False, call()
+    except OSError as error:
+        assert error.errno == errno.EFBIG, error
+    os.close(file)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+""", here / "file", "append")
+    _, report = end(program)
+    assert by_ring(report) >= 900, report.said
 
 
 def test_appends_by_a_ring_and_those_of_others_are_all_in_the_file(server, here, tmp_path):
