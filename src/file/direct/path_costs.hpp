@@ -7,7 +7,6 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 
 #include "layout/transfer_class.hpp"
 
@@ -63,15 +62,16 @@ class PathCosts {
   [[nodiscard]] bool is_crowded() const noexcept { return crowd_.load(std::memory_order_relaxed) >= kAlways / 2; }
 
   /// Estimated ns for a transfer of the nominal size of its class. For a class without samples: that of the nearest
-  /// class with samples. If there is none, the first estimate, times the ratio of the mean to the shortest transfer by
-  /// the other way: what delays some transfers, as a busy machine does, delays both ways. Hits need no other thread.
+  /// class with samples.
   [[nodiscard]] std::uint64_t estimate(const Transfer& transfer, Way way) const noexcept {
-    if (const auto known = measured(transfer, way)) return estimate_of(*known, way);
-    const std::uint64_t first = first_estimate(transfer, way);
-    const auto others = transfer.kind == Kind::hit ? std::nullopt : measured(transfer, other(way));
-    if (!others) return first;
-    const std::uint64_t least = least_[*others][index_of(other(way))].load(std::memory_order_relaxed);
-    return least == 0 ? first : first * std::max(estimate_of(*others, other(way)), least) / least;
+    for (const unsigned turned : {0U, 1U, 2U, 3U}) {
+      Transfer near = transfer;
+      near.in_order = transfer.in_order != ((turned & 1U) != 0);
+      near.crowded = transfer.crowded != ((turned & 2U) != 0);
+      const auto known = way_of(classes_[class_of(near)], way).estimate_ns.load(std::memory_order_relaxed);
+      if (known != 0) return known;
+    }
+    return first_estimate(transfer.kind, way, nominal_bytes(size_class(transfer.bytes)));
   }
 
   [[nodiscard]] Way faster(const Transfer& transfer) const noexcept {
@@ -110,10 +110,7 @@ class PathCosts {
     // Limits the sample: a thread that had no core for a while does not measure the way.
     const std::uint64_t sample = std::min(nominal, now * kMostGrowth);
     // The mean of the first samples: the very first one may touch new memory.
-    std::atomic<std::uint8_t>& samples = samples_[class_of(transfer)][index_of(by)];
-    std::atomic<std::uint64_t>& least = least_[class_of(transfer)][index_of(by)];
-    if (const std::uint64_t before = least.load(std::memory_order_relaxed); before == 0 || nominal < before)
-      least.store(nominal, std::memory_order_relaxed);
+    std::atomic<std::uint8_t>& samples = samples_[class_of(transfer)][by == Way::host ? 0 : 1];
     const auto weight =
         static_cast<std::uint8_t>(std::min<std::uint64_t>(samples.load(std::memory_order_relaxed) + 1, kWeight));
     samples.store(weight, std::memory_order_relaxed);
@@ -127,7 +124,6 @@ class PathCosts {
   static constexpr std::uint64_t kMostGrowth = 4;
   static constexpr std::uint64_t kAlways = 1024;  // value of crowd_ if every transfer was preempted
 
-  static constexpr std::size_t index_of(Way way) { return way == Way::host ? 0 : 1; }
   static constexpr Way other(Way way) { return way == Way::host ? Way::kernel : Way::host; }
   static constexpr std::size_t size_class(std::uint64_t bytes) {
     const auto least = static_cast<std::size_t>(std::bit_width(kLeastBytes));
@@ -157,42 +153,21 @@ class PathCosts {
     to.explored.store(from.explored.load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
 
-  /// The nearest class with samples. A read past the mount takes the same time whether the kernel has the pages or not.
-  [[nodiscard]] std::optional<std::size_t> measured(const Transfer& transfer, Way way) const noexcept {
-    for (const bool as_miss : {false, true}) {
-      for (const unsigned turned : {0U, 1U, 2U, 3U}) {
-        Transfer near = transfer;
-        if (as_miss && (transfer.kind != Kind::hit || way != Way::host)) return std::nullopt;
-        if (as_miss) near.kind = Kind::miss;
-        near.in_order = transfer.in_order != ((turned & 1U) != 0);
-        near.crowded = transfer.crowded != ((turned & 2U) != 0);
-        if (const std::size_t number = class_of(near); estimate_of(number, way) != 0) return number;
-      }
-    }
-    return std::nullopt;
-  }
-  [[nodiscard]] std::uint64_t estimate_of(std::size_t class_number, Way way) const noexcept {
-    return way_of(classes_[class_number], way).estimate_ns.load(std::memory_order_relaxed);
-  }
-
   /// The estimate without samples: ns per call, and ns per KiB.
-  static constexpr std::uint64_t first_estimate(const Transfer& transfer, Way way) {
-    const std::uint64_t bytes = nominal_bytes(size_class(transfer.bytes));
+  static constexpr std::uint64_t first_estimate(Kind kind, Way way, std::uint64_t bytes) {
     struct Cost {
       std::uint64_t call;
       std::uint64_t each_kib;
     };
     constexpr std::array<std::array<Cost, 2>, 3> kCosts{
         {{{{6'000, 80}, {4'000, 100}}}, {{{6'000, 80}, {40'000, 700}}}, {{{10'000, 90}, {40'000, 600}}}}};
-    const Cost& cost = kCosts[static_cast<std::size_t>(transfer.kind)][static_cast<std::size_t>(way)];
+    const Cost& cost = kCosts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(way)];
     return cost.call + cost.each_kib * (bytes / 1024);
   }
 
   std::array<layout::TransferClass, layout::kTransferClasses> classes_{};
   /// Samples in the estimates of each class, by the host and by the kernel; at most kWeight.
   std::array<std::array<std::atomic<std::uint8_t>, 2>, layout::kTransferClasses> samples_{};
-  std::array<std::array<std::atomic<std::uint64_t>, 2>, layout::kTransferClasses>
-      least_{};  ///< shortest samples, in ns
   std::atomic<layout::TransferClass*> shown_{nullptr};
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> explored_{0};
