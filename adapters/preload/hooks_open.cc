@@ -139,6 +139,12 @@ bool is_lock(int command) {
   }
 }
 
+/// Whether F_SETFL may change where the kernel writes.
+bool may_change_place(int fd, const void* flags) {
+  if ((reinterpret_cast<std::uintptr_t>(flags) & (O_APPEND | O_DIRECT)) != 0) return true;
+  return (WHERRY_NEXT(fcntl, fd, F_GETFL) & O_APPEND) != 0;
+}
+
 int control(int fd, int command, void* argument) {
   const auto next = [&] { return WHERRY_NEXT(fcntl, fd, command, argument); };
   if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
@@ -147,10 +153,7 @@ int control(int fd, int command, void* argument) {
   }
   // A lock may begin at the offset.
   if (is_lock(command)) share_offset(fd);
-  // From then on, the kernel chooses where data is written.
-  const auto place_before = [&] { return WHERRY_NEXT(fcntl, fd, F_GETFL) & O_APPEND; };
-  const bool sets_place = (reinterpret_cast<std::uintptr_t>(argument) & (O_APPEND | O_DIRECT)) != 0;
-  if (command == F_SETFL && (sets_place || place_before() != 0)) share_offset(fd);
+  if (command == F_SETFL && may_change_place(fd, argument)) share_offset(fd);
   const int result = next();
   if (command == F_SETFL && result == 0 && (reinterpret_cast<std::uintptr_t>(argument) & O_DIRECT) != 0) {
     share_offset(fd);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <new>
 #include <utility>
 
 #include "file/wire/status.hpp"
@@ -20,10 +19,17 @@ constexpr std::chrono::milliseconds kLongestLookPause{50};
 }  // namespace
 
 KeptFile::KeptFile(WriteBuffer& buffer, const Nodes& nodes, NodeId node, OpenFile& file, std::size_t most)
-    : buffer_(buffer), nodes_(nodes), node_(node), file_(file), most_(most), writer_(file, [this] {
-        const std::lock_guard lock(mutex_);
-        stop_keeping();
-      }) {}
+    : buffer_(buffer),
+      nodes_(nodes),
+      node_(node),
+      file_(file),
+      most_(most),
+      writer_(file,
+              [this] {
+                const std::lock_guard lock(mutex_);
+                stop_keeping();
+              }),
+      records_(buffer, most) {}
 
 bool KeptFile::ask(std::uint64_t client, const Identity& identity, const std::string& name) {
   const std::lock_guard turn(writing_);
@@ -63,16 +69,6 @@ std::uint64_t KeptFile::room_beside_ring() const {
   return ring_ == nullptr ? room_ : room_ - std::min(room_, ring_->expected());
 }
 
-/// Adds an empty record at the end. False: no memory.
-bool KeptFile::make_room_for_record() {
-  try {
-    records_.emplace_back();
-    return true;
-  } catch (const std::bad_alloc&) {
-    return false;
-  }
-}
-
 KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> from, const Writer& by) {
   const std::lock_guard lock(mutex_);
   Kept kept;
@@ -81,102 +77,42 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
   note_writer(by);
   const std::size_t asked = from.size();
   from = from.first(std::min<std::uint64_t>(asked, room_beside_ring()));
-  kept.bytes = add(offset, from);
-  count(kept);
+  kept = add(offset, from);
   if (kept.bytes < asked) kept.why = kept.bytes < from.size() ? Why::full : Why::no_room;
   return kept;
 }
 
-/// Requires the lock. Returns how many bytes there was memory for.
-std::size_t KeptFile::add(std::uint64_t offset, std::span<const std::byte> from) {
-  const auto is_followed = [&](WriteBuffer::RecordNumber last) {
-    return buffer_.offset(last) + buffer_.data(last).size() == offset;
-  };
-  std::size_t added = 0;
-  if (is_open_ended_ && !records_.empty() && is_followed(records_.back().number) && bytes_ < most_)
-    added = buffer_.extend(records_.back().number, from);
-  while (added < from.size() && bytes_ + added < most_) {
-    const auto rest = from.subspan(added);
-    const auto piece = rest.first(std::min(rest.size(), WriteBuffer::kPiece));
-    if (!add_record(offset + added, piece)) break;
-    added += piece.size();
-  }
-  end_ = std::max(end_, offset + added);
-  return added;
+/// Requires the lock. Keeps as many bytes as there is memory for.
+KeptFile::Kept KeptFile::add(std::uint64_t offset, std::span<const std::byte> from) {
+  const std::size_t before = records_.bytes();
+  Kept kept{.bytes = records_.add(*number_, offset, from)};
+  const std::size_t after = records_.bytes();
+  kept.wakes = (before == 0 && after != 0) || (before < kSentFrom && after >= kSentFrom);
+  if (kept.bytes != 0) end_ = std::max(end_, offset + kept.bytes);
+  kept_ += kept.bytes;
+  room_ -= std::min<std::uint64_t>(room_, kept.bytes);
+  return kept;
 }
 
 /// Uses one record, so that a killed daemon leaves all of the append or nothing.
 KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& by,
                                 const std::function<void(std::uint64_t)>& begin) {
   const std::lock_guard lock(mutex_);
-  Kept kept;
   if (const Why why = may_keep(); why != Why::done) return {.why = why};
   // The program would not know of the new end.
   if (ring_ != nullptr) ring_->seal();
   if (!take_ring()) return {.why = Why::full};
   if (from.size() > room_beside_ring()) return {.why = Why::no_room};
-  if (!has_room_for_append(from.size())) return {.why = Why::full};
+  if (!records_.begin_whole(from.size())) return {.why = Why::full};
   note_writer(by);
   begin(end_);
-  kept.bytes = add(end_, from);
-  if (kept.bytes < from.size()) return {.why = Why::full};
-  count(kept);
-  return kept;
-}
-
-/// Requires the lock. If there is memory, the next add() puts all of an append of at most kMostAppended bytes into one
-/// record, and otherwise nothing.
-bool KeptFile::has_room_for_append(std::size_t bytes) {
-  if (bytes_ + bytes > most_) return false;
-  if (!records_.empty() && buffer_.data(records_.back().number).size() + bytes > WriteBuffer::kPiece)
-    is_open_ended_ = false;
-  return true;
-}
-
-/// False: no room.
-bool KeptFile::add_record(std::uint64_t offset, std::span<const std::byte> from) {
-  if (!make_room_for_record()) return false;
-  const auto record = buffer_.add(*number_, offset, from);
-  if (record)
-    records_.back() = {.number = *record, .kept_at = Clock::now()};
-  else
-    records_.pop_back();
-  is_open_ended_ = is_open_ended_ || record.has_value();
-  return record.has_value();
+  const Kept kept = add(end_, from);
+  return kept.bytes < from.size() ? Kept{.why = Why::full} : kept;
 }
 
 /// Call it before the write is kept, so that the next daemon drops the bits, too.
 void KeptFile::note_writer(const Writer& by) {
   if (drops_.note(by)) buffer_.set_drops(*number_, drops_.unwritten());
-}
-
-void KeptFile::count(Kept& kept) {
-  const bool is_first = bytes_ == 0 && kept.bytes != 0;
-  kept.wakes = is_first || (bytes_ < kSentFrom && bytes_ + kept.bytes >= kSentFrom);
-  bytes_ += kept.bytes;
-  kept_ += kept.bytes;
-  room_ -= std::min<std::uint64_t>(room_, kept.bytes);
-}
-
-/// The first records that are contiguous in the file.
-KeptFile::Batch KeptFile::next_batch() {
-  Batch batch;
-  DelegatedWriter::Write& write = batch.write;
-  const std::lock_guard lock(mutex_);
-  for (const Record& record : records_) {
-    const std::uint64_t offset = buffer_.offset(record.number);
-    const auto data = buffer_.data(record.number);
-    if (batch.records == 0) write.offset = offset;
-    if (offset != write.offset + write.bytes || write.bytes + data.size() > kMostSent) break;
-    write.parts.push_back({const_cast<std::byte*>(data.data()), data.size()});
-    write.bytes += data.size();
-    ++batch.records;
-  }
-  if (batch.records == 0) return batch;
-  const bool is_all = batch.records == records_.size();
-  write.drops = drops_.begin_sending(is_all);
-  if (is_all) is_open_ended_ = false;
-  return batch;
 }
 
 bool KeptFile::write_some() {
@@ -200,16 +136,17 @@ void KeptFile::write_all() {
 }
 
 bool KeptFile::write_batch() {
-  const Batch batch = next_batch();
-  if (batch.records == 0) return false;
+  KeptRecords::Batch batch;
+  {
+    const std::lock_guard lock(mutex_);
+    batch = records_.next();
+    if (batch.records == 0) return false;
+    batch.write.drops = drops_.begin_sending(batch.is_all);
+  }
   send(batch.write);
   {
     const std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < batch.records; ++i) {
-      buffer_.remove(records_.front().number);
-      records_.pop_front();
-    }
-    bytes_ -= batch.write.bytes;
+    records_.remove(batch);
     written_ += batch.write.bytes;
     drops_.end_sending();
     buffer_.set_drops(*number_, drops_.unwritten());
@@ -263,7 +200,7 @@ void KeptFile::renew(std::uint64_t client, std::uint64_t wanted) {
   else
     stop_keeping();
   // Writes may have been taken from the ring meanwhile.
-  room_ = room - std::min<std::uint64_t>(room, bytes_);
+  room_ = room - std::min<std::uint64_t>(room, records_.bytes());
   const std::uint64_t end = std::exchange(end_, records_.empty() ? writer_.size() : std::max(end_, writer_.size()));
   if (ring_ == nullptr) return;
   // If others have changed the file at a restarted server, appends of the ring are not where the program expects them.
@@ -316,13 +253,12 @@ bool KeptFile::take_ring() {
   bool is_full = false;
   while (const auto write = is_full ? std::nullopt : ring_->first()) {
     std::uint64_t offset = file_.appends() ? end_ : write->offset;
-    is_full = file_.appends() && !has_room_for_append(write->bytes());
+    is_full = file_.appends() && !records_.begin_whole(write->bytes());
     for (const auto& part : write->parts) {
-      Kept kept{.bytes = is_full ? 0 : add(offset, part)};
-      count(kept);
-      ring_->remove(kept.bytes);
-      offset += kept.bytes;
-      is_full = is_full || kept.bytes < part.size();
+      const std::size_t bytes = is_full ? 0 : add(offset, part).bytes;
+      ring_->remove(bytes);
+      offset += bytes;
+      is_full = is_full || bytes < part.size();
     }
   }
   ring_->publish(room_);
@@ -410,8 +346,8 @@ KeptFile::Clock::time_point KeptFile::due() const {
 
 /// Requires the lock.
 KeptFile::Clock::time_point KeptFile::writing_due() const {
-  if (bytes_ >= kSentFrom) return {};
-  return records_.empty() ? Clock::time_point::max() : records_.front().kept_at + kKeptFor;
+  if (records_.bytes() >= kSentFrom) return {};
+  return records_.empty() ? Clock::time_point::max() : records_.kept_since() + kKeptFor;
 }
 
 void KeptFile::write_due() {

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -13,6 +12,7 @@
 #include <string>
 
 #include "file/mount/delegated_writer.hpp"
+#include "file/mount/kept_records.hpp"
 #include "file/mount/open_file.hpp"
 #include "file/mount/write_buffer.hpp"
 #include "file/mount/write_ring.hpp"
@@ -43,7 +43,6 @@ class KeptFile {
  public:
   using Clock = std::chrono::steady_clock;
   using FileIdentity = layout::FileIdentity;
-  static constexpr std::size_t kMostSent = std::size_t{1} << 20;    ///< bytes of one request to the server
   static constexpr std::size_t kSentFrom = std::size_t{256} << 10;  ///< writing begins once this many bytes are kept
   static constexpr std::chrono::milliseconds kKeptFor{50};          ///< writing begins at this age with fewer bytes
 
@@ -92,7 +91,7 @@ class KeptFile {
   /// Writes everything kept, and asks the server for more room. Nothing is kept meanwhile.
   /// @param wanted  bytes needed. Does nothing if another call has already made room for them
   void renew(std::uint64_t client, std::uint64_t wanted);
-  /// Writes one batch, of at most kMostSent bytes. False: nothing is kept.
+  /// Writes one batch, of at most KeptRecords::kMostSent bytes. False: nothing is kept.
   bool write_some();
   /// Writes everything kept before this call.
   void write_all();
@@ -114,27 +113,14 @@ class KeptFile {
 
  private:
   enum class State : std::uint8_t { asking, held, renewing, ending };
-  struct Batch {
-    DelegatedWriter::Write write{};
-    std::size_t records = 0;
-  };
-  struct Record {
-    WriteBuffer::RecordNumber number{};
-    Clock::time_point kept_at{};  ///< time of its first byte
-  };
   [[nodiscard]] Why may_keep() const;
   [[nodiscard]] std::uint64_t room_beside_ring() const;
   [[nodiscard]] Clock::time_point writing_due() const;
-  std::size_t add(std::uint64_t offset, std::span<const std::byte> from);
+  Kept add(std::uint64_t offset, std::span<const std::byte> from);
   bool take_ring();
-  [[nodiscard]] bool has_room_for_append(std::size_t bytes);
   bool write_past_memory();
   void stop_keeping();
-  bool make_room_for_record();
-  bool add_record(std::uint64_t offset, std::span<const std::byte> from);
   void note_writer(const Writer& by);
-  void count(Kept& kept);
-  Batch next_batch();
   bool write_batch();
   void send(const DelegatedWriter::Write& write);
   void note_server_state();
@@ -156,9 +142,7 @@ class KeptFile {
   bool recalled_ = false;
   FileIdentity identity_{};
   std::optional<WriteBuffer::FileNumber> number_{};
-  std::deque<Record> records_{};
-  bool is_open_ended_ = false;  ///< the last record is not being sent, and may grow
-  std::size_t bytes_ = 0;
+  KeptRecords records_;
   std::uint64_t kept_ = 0;     ///< total bytes kept so far
   std::uint64_t written_ = 0;  ///< of these, bytes written
   std::uint64_t room_ = 0;     ///< bytes that the server has space for, beside those kept

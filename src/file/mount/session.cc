@@ -82,8 +82,9 @@ void set(const UniqueFd& event) {
   if (::write(event.get(), &one, sizeof one) < 0) log::write(log::Level::debug, "wherry mount: an event was there");
 }
 
-/// Makes a call that may wait for requests to this mount. A child makes it, which has no descriptor of this process: if
-/// this process were killed in the call, it would wait for its own answers, and keep the device open, for ever.
+/// Makes a call that may wait for requests to this mount, in a child without any descriptor of this process. A process
+/// that serves the mount must not make it: once killed, it answers no request, so the call does not return and the
+/// device stays open.
 /// @param call  returns 0 or an errno value, which this function returns
 template <class Call>
 int in_child(Call call) noexcept {
@@ -314,8 +315,8 @@ void Session::start() {
   hand_over();
 }
 
-/// Returns once the kernel and this process have agreed, and the server has answered. Uses no call on the mount: if
-/// this process were killed in one, it would wait for its own answer, and keep the device open, for ever.
+/// Returns once the kernel and this process have agreed, and the server has answered. Makes no call on the mount; see
+/// in_child.
 void Session::wait_for_kernel() {
   std::array<pollfd, 2> wanted{{{answered_.get(), POLLIN, 0}, {ended_.get(), POLLIN, 0}}};
   while (::poll(wanted.data(), wanted.size(), -1) < 0 && errno == EINTR) continue;
