@@ -15,6 +15,12 @@ NO_LEND = "--no-lend"
 BLOCK = 4096
 
 
+def fill_up(folder):
+    with open(folder / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
+        while True:
+            filler.write(bytes(BLOCK))
+
+
 def need_leases(folder):
     """Skips the test where nothing is delegated."""
     (folder / "file").touch()

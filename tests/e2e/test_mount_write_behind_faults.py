@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 import pytest
-from keeping import BLOCK, Program, append_until_kept, need_leases, opened, served, stopped, write_until_kept
+from keeping import BLOCK, Program, append_until_kept, fill_up, need_leases, opened, served, stopped, write_until_kept
 from mounting import mounted
 from serving import enter_mount_namespace
 
@@ -41,12 +41,6 @@ def test_a_card_that_is_stopped_is_waited_for_and_then_writes_nothing(tmp_path):
         assert (root / "file").read_bytes() == b"of the host" == (here / "file").read_bytes()
         (here / "file").write_bytes(b"of the card")
         assert (root / "file").read_bytes() == b"of the card"
-
-
-def fill_up(folder):
-    with open(folder / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
-        while True:
-            filler.write(bytes(BLOCK))
 
 
 @contextlib.contextmanager
