@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """wherry mount: what programs see of it when the server or its disk fails."""
 
+import contextlib
 import errno
 import fcntl
 import mmap
@@ -119,12 +120,19 @@ def test_a_part_of_a_disk_that_cannot_be_read_is_an_error_and_not_the_end_of_the
             assert (here / "file").stat().st_size == len(data)
 
 
-def _synchronous_write(name):
-    file = os.open(name, os.O_WRONLY | os.O_SYNC)
+@contextlib.contextmanager
+def descriptor_of(name, flags):
+    """A descriptor that is closed also when the test fails: the file system would not end before."""
+    file = os.open(name, flags)
     try:
-        assert os.write(file, b"synchronous") == 11
+        yield file
     finally:
         os.close(file)
+
+
+def _synchronous_write(name):
+    with descriptor_of(name, os.O_WRONLY | os.O_SYNC) as file:
+        assert os.write(file, b"synchronous") == 11
 
 
 @SERVERS
@@ -133,8 +141,8 @@ def test_what_asks_for_durable_data_waits_for_the_disk_of_the_host(tmp_path, ser
     errors = ("fsync=EIO", "fsyncdir=EIO") if fails else ()
     with strange_file_system(tmp_path / "fuse", *errors) as (root, asked):
         (tmp_path / "fuse" / "behind" / "file").write_bytes(b"content")
-        with Server(root, *serve) as server, Mount(server, tmp_path / "here") as here:
-            file, directory = os.open(here / "file", os.O_RDWR), os.open(here, os.O_RDONLY)
+        with (Server(root, *serve) as server, Mount(server, tmp_path / "here") as here, descriptor_of(here / "file", os.O_RDWR) as file,
+              descriptor_of(here, os.O_RDONLY) as directory):
             assert os.write(file, b"more") == 4
             for operation, name, call in (("fsync", "file", lambda: os.fsync(file)), ("fsync", "file", lambda: os.fdatasync(file)),
                                           ("fsync", "file", lambda: _synchronous_write(here / "file")),
@@ -146,8 +154,6 @@ def test_what_asks_for_durable_data_waits_for_the_disk_of_the_host(tmp_path, ser
                 except OSError as error:
                     assert fails and error.errno == errno.EIO
                 assert asked().count((operation, name)) > before, operation
-            os.close(directory)
-            os.close(file)
 
 
 def _bytes_in(folder):
