@@ -17,8 +17,8 @@
 #include <thread>
 #include <vector>
 
-#include "file/mount/kept_writes_fixture.hpp"
 #include "file/wire/status.hpp"
+#include "tests/common/kept_writes.hpp"
 #include "tests/common/program_ring.hpp"
 
 namespace wherry::file::mount {

@@ -19,8 +19,8 @@
 
 #include "base/unique_fd.hpp"
 #include "file/mount/kept_file.hpp"
-#include "file/mount/kept_writes_fixture.hpp"
 #include "file/wire/status.hpp"
+#include "tests/common/kept_writes.hpp"
 #include "tests/common/recall_watcher.hpp"
 
 namespace wherry::file::mount {
