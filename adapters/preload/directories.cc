@@ -54,10 +54,6 @@ bool is_mount(const char* directory) {
   return statfs(directory, &system) == 0 && system.f_type == FUSE_SUPER_MAGIC;
 }
 
-bool can_be_mapped(const char* directory) {
-  return file::mapped::can_map_file_system(file::mapped::file_system_of_data(directory));
-}
-
 void find_devices() {
   const int error = errno;
   for (std::size_t i = 0; i < count; i++) {
@@ -65,9 +61,11 @@ void find_devices() {
     // Each name is null-terminated.
     const char* const name = names[i].data();
     const bool is_there = stat(name, &status) == 0 && S_ISDIR(status.st_mode);
-    const bool usable = is_there && can_be_mapped(name);
-    devices[i].store(usable ? status.st_dev : 0, std::memory_order_relaxed);
-    mounts[i].store(is_there && !usable && is_mount(name) ? status.st_dev : 0, std::memory_order_relaxed);
+    const long type = is_there ? file::mapped::file_system_of_data(name) : 0;
+    const bool maps_all = file::mapped::can_map_file_system(type);
+    const bool maps = maps_all || type == file::mapped::kDelegatingMount;
+    devices[i].store(maps ? status.st_dev : 0, std::memory_order_relaxed);
+    mounts[i].store(is_there && !maps_all && is_mount(name) ? status.st_dev : 0, std::memory_order_relaxed);
   }
   // DEVICES release: the numbers
   have_devices.store(true, std::memory_order_release);

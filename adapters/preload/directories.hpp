@@ -28,13 +28,12 @@ std::optional<Path> path_below(int fd) noexcept;
 /// The same for transfers past a mount, which need a rule or WHERRY_FILE_PATH. Keeps errno.
 std::optional<Path> path_past_mount(int fd) noexcept;
 
-/// Whether the file is a regular one on the file system of one of the directories, if that can map files (ext2, ext3,
-/// ext4, xfs, btrfs, tmpfs). A file outside the directories may have a second name in them, or be moved there while it
-/// is written. Keeps errno.
+/// Whether the file is a regular one on the file system of one of the directories, if files there can be mapped (ext2,
+/// ext3, ext4, xfs, btrfs, tmpfs, a mount of `wherry mount`). A file outside the directories may have a second name in
+/// them, or be moved there while it is written. Keeps errno.
 bool on_cached_device(const struct ::stat& status) noexcept;
 
-/// Whether one of the directories is on this file system, and it is a mount (FUSE) whose files are not mapped. Keeps
-/// errno.
+/// Whether one of the directories is on this file system, and it is a mount (FUSE) without passthrough. Keeps errno.
 bool on_mount_device(unsigned major, unsigned minor) noexcept;
 /// Shortest transfer that goes past a mount: 1 byte on the path `host`, kLeastOfAutomatic on `auto` if that was chosen,
 /// SIZE_MAX if none does.

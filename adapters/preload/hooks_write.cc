@@ -17,6 +17,7 @@
 
 #include "direct_transfers.hpp"
 #include "hook.hpp"
+#include "layout/delegation_page.hpp"
 #include "next.hpp"
 #include "sharing.hpp"
 #include "shortened.hpp"
@@ -128,13 +129,15 @@ WHERRY_HOOK ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_o
   return WHERRY_NEXT(splice, from, from_offset, to, to_offset, bytes, flags);
 }
 
-// Some requests use the offset. Those of terminals, which are the most frequent, do not, except FIONREAD.
+// Some requests use the offset. Those of terminals, which are the most frequent, do not, except FIONREAD. Nor does that
+// of MappedFile::map.
 WHERRY_HOOK int ioctl(int fd, unsigned long request, ...) noexcept {
   va_list arguments;
   va_start(arguments, request);
   void* const argument = va_arg(arguments, void*);
   va_end(arguments);
-  if (_IOC_TYPE(request) != 'T' || request == FIONREAD) share_offset(fd);
+  const bool is_own = request == wherry::layout::kDelegationPageAttach;
+  if (!is_own && (_IOC_TYPE(request) != 'T' || request == FIONREAD)) share_offset(fd);
   return WHERRY_NEXT(ioctl, fd, request, argument);
 }
 

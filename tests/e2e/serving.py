@@ -3,6 +3,7 @@
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import re
 import signal
@@ -34,6 +35,19 @@ def enter_mount_namespace():
     if ctypes.CDLL(None, use_errno=True).unshare(NEW_MOUNT_NAMESPACE) != 0:
         pytest.skip("no mount namespace of one's own here: " + os.strerror(ctypes.get_errno()))
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
+
+
+def enter_namespace_with_delegations(folder):
+    """As enter_mount_namespace. Skips the test where a server of this folder delegates nothing."""
+    enter_mount_namespace()
+    if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (5, 10):
+        pytest.skip("nothing is delegated before Linux 5.10")
+    (folder / "file").touch()
+    with open(folder / "file") as file:
+        try:
+            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        except OSError as error:
+            pytest.skip(f"no leases here: {error}")
 
 
 def children_of(process):

@@ -2,16 +2,14 @@
 """wherry mount: files that nobody writes to are read without asking, and changes are seen at once all the same."""
 
 import contextlib
-import fcntl
 import os
-import re
 import resource
 import signal
 import subprocess
 
 import pytest
 from program import environment
-from serving import HAS_FINE_TIMES, NO_PASSTHROUGH, Mount, Server, enter_mount_namespace, mounts
+from serving import HAS_FINE_TIMES, NO_PASSTHROUGH, Mount, Server, enter_namespace_with_delegations, mounts
 from waiting import wait_until
 
 READS = 10000
@@ -19,16 +17,7 @@ READS = 10000
 
 @pytest.fixture(scope="module", autouse=True)
 def namespace(tmp_path_factory):
-    enter_mount_namespace()
-    if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (5, 10):
-        pytest.skip("nothing is delegated before Linux 5.10")
-    path = tmp_path_factory.mktemp("leases") / "file"
-    path.touch()
-    with open(path) as file:
-        try:
-            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        except OSError as error:
-            pytest.skip(f"no leases here: {error}")
+    enter_namespace_with_delegations(tmp_path_factory.mktemp("leases"))
 
 
 def sleeps_of(call):

@@ -4,10 +4,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/vfs.h>
-#include <sys/xattr.h>
 
 #include <array>
-#include <cerrno>
 #include <climits>
 #include <sstream>
 #include <string>
@@ -20,7 +18,6 @@
 #include "base/printable.hpp"
 #include "common/files_library.hpp"
 #include "file/mapped/mapped_file.hpp"
-#include "layout/passthrough_attribute.hpp"
 
 namespace wherry::tools {
 namespace {
@@ -31,7 +28,7 @@ void say(const std::string& line) {
 
 /// Whether the directory is in a wherry mount without passthrough: its large transfers go to the host.
 bool has_host_path(const std::string& directory) {
-  return ::getxattr(directory.c_str(), layout::kPassthroughAttribute, nullptr, 0) < 0 && errno == ENODATA;
+  return file::mapped::file_system_of_data(directory.c_str()) == file::mapped::kDelegatingMount;
 }
 
 bool any_has_host_path() {

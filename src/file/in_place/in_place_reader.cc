@@ -228,6 +228,8 @@ const InPlaceReader::View* InPlaceReader::add_view(const View* before, std::size
 std::span<const std::byte> InPlaceReader::view(std::uint64_t offset, std::size_t length) {
   struct ::stat status{};
   if (::fstat(fd_, &status) != 0 || !mapped::can_be_mapped(fd_, status)) return {};
+  // A program cannot tell when such a view is out of date.
+  if (mapped::file_system_of_data(fd_) == mapped::kDelegatingMount) return {};
   const auto size = static_cast<std::uint64_t>(status.st_size);
   if (offset >= size || length == 0) return {};
   const auto shown = static_cast<std::size_t>(std::min<std::uint64_t>(length, size - offset));

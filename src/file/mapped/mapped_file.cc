@@ -7,12 +7,14 @@
 #include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 
+#include "file/mapped/delegation_offer.hpp"
 #include "layout/passthrough_attribute.hpp"
 
 namespace wherry::file::mapped {
@@ -21,6 +23,10 @@ namespace {
 constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kMostLateness = 8'000'000;  // ns
 constexpr std::uint64_t kLargest = std::uint64_t{1} << 40;
+constexpr std::uint64_t kAlways = ~std::uint64_t{0};
+/// Calls of refresh(), one in 10 ms, before another page is offered. The mount's daemon may have been replaced by one
+/// that does not know the page.
+constexpr unsigned kMostNotDelegated = 20;
 
 constinit std::atomic<std::uint64_t> mappings{0};
 
@@ -37,8 +43,10 @@ bool has_holes(const struct stat& status) {
 /// For a FUSE file system: `get(name, value, size)` reads an attribute, as getxattr.
 template <class Get>
 long type_passed_through(Get get) {
+  static_assert(kDelegatingMount == FUSE_SUPER_MAGIC);
   std::array<char, layout::kMostPassthroughDigits> digits{};
   const ssize_t length = get(layout::kPassthroughAttribute, digits.data(), digits.size());
+  if (length < 0 && errno == ENODATA) return kDelegatingMount;
   long type = 0;
   if (length > 0) std::from_chars(digits.data(), digits.data() + length, type);
   return type;
@@ -95,7 +103,9 @@ bool can_be_mapped(int fd, const struct stat& status) noexcept {
   const int error = errno;
   const int flags = ::fcntl(fd, F_GETFL);
   bool can = flags >= 0 && (flags & (O_DIRECT | O_PATH)) == 0 && (flags & O_ACCMODE) != O_WRONLY;
-  can = can && can_map_file_system(file_system_of_data(fd));
+  const long type = can ? file_system_of_data(fd) : 0;
+  const bool is_only_read = (flags & (O_ACCMODE | O_APPEND)) == O_RDONLY;
+  can = can && (can_map_file_system(type) || (type == kDelegatingMount && is_only_read));
   errno = error;
   return can;
 }
@@ -104,17 +114,31 @@ bool MappedFile::map(int fd, const struct stat& status, std::uintptr_t owner, Re
   if (status.st_size < static_cast<off_t>(kPage) || static_cast<std::uint64_t>(status.st_size) >= kLargest)
     return false;
   const int error = errno;
-  const bool may_be_sparse = file_system_of_data(fd) == TMPFS_MAGIC;
+  const long type = file_system_of_data(fd);
+  const bool may_be_sparse = type == TMPFS_MAGIC;
+  const int delegation = type == kDelegatingMount ? offer_delegation_page(fd) : -1;
+  const bool is_possible = type == kDelegatingMount ? delegation >= 0 : !(may_be_sparse && has_holes(status));
+  const bool mapped = is_possible && map_here(fd, status, owner, revoke, may_be_sparse, delegation);
+  if (delegation >= 0) ::close(delegation);
   errno = error;
-  if (may_be_sparse && has_holes(status)) return false;
+  return mapped;
+}
+
+bool MappedFile::map_here(int fd, const struct stat& status, std::uintptr_t owner, Revoke revoke, bool may_be_sparse,
+                          int delegation) noexcept {
   const RegionsLock here;
   drop_locked(here, owner);
-  const Region region = map_region(here, fd, reach_for(static_cast<std::uint64_t>(status.st_size)), owner, revoke);
+  const Region region =
+      map_region(here, fd, reach_for(static_cast<std::uint64_t>(status.st_size)), owner, revoke, delegation);
   if (region.number == kNoRegion) return false;
+  const auto* const page = reinterpret_cast<const layout::DelegationPage*>(region.page);
   device_.store(status.st_dev, std::memory_order_relaxed);
   inode_.store(status.st_ino, std::memory_order_relaxed);
   serial_.store(mappings.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
-  counter_.store(&truncation_counter(status.st_dev, status.st_ino), std::memory_order_relaxed);
+  delegation_.store(page, std::memory_order_relaxed);
+  not_delegated_.store(0, std::memory_order_relaxed);
+  counter_.store(page != nullptr ? &page->recalls : &truncation_counter(status.st_dev, status.st_ino),
+                 std::memory_order_relaxed);
   may_be_sparse_.store(may_be_sparse, std::memory_order_relaxed);
   reach_.store(region.bytes.size(), std::memory_order_relaxed);
   readable_.store(0, std::memory_order_relaxed);
@@ -139,6 +163,7 @@ void MappedFile::forget() noexcept {
   begin_.store(nullptr, std::memory_order_relaxed);
   readable_.store(0, std::memory_order_relaxed);
   region_.store(0, std::memory_order_relaxed);
+  delegation_.store(nullptr, std::memory_order_relaxed);
 }
 
 MappedFile::Truncations MappedFile::truncations() const noexcept {
@@ -154,8 +179,16 @@ MappedFile::Look MappedFile::refresh(int fd, Truncations before) noexcept {
   // Invalid if another file was mapped meanwhile.
   const bool counted = before.counter != nullptr && before.counter == counter_.load(std::memory_order_relaxed);
   struct stat status{};
-  const std::uint64_t now = coarse_clock();  // before fstat, which may take long
-  const bool known = ::fstat(fd, &status) == 0;
+  std::uint64_t now = 0;
+  bool known = true;
+  bool is_current = false;
+  // Only an fstat during a delegation makes the kernel drop the pages that are out of date. The first one may begin the
+  // delegation.
+  for (int attempt = 0; known && !is_current && attempt < 2; attempt++) {
+    now = coarse_clock();  // before fstat, which may take long
+    is_current = delegated_until() > now + lateness();
+    if (attempt == 0 || is_current) known = ::fstat(fd, &status) == 0;
+  }
   errno = error;
   if (!known || status.st_dev != device_.load(std::memory_order_relaxed) ||
       status.st_ino != inode_.load(std::memory_order_relaxed)) {
@@ -163,11 +196,23 @@ MappedFile::Look MappedFile::refresh(int fd, Truncations before) noexcept {
   }
   const std::uint64_t reach = reach_.load(std::memory_order_relaxed);
   const bool sparse = may_be_sparse_.load(std::memory_order_relaxed) && has_holes(status);
-  readable_.store(sparse || !counted ? 0 : std::min(page_of_end(status), reach), std::memory_order_relaxed);
-  count_.store(before.count, std::memory_order_release);                       // SIZE release: the size
-  deadline_.store(now + kSizeCounts - lateness(), std::memory_order_release);  // SIZE release: the size
+  const bool usable = counted && is_current && !sparse;
+  readable_.store(usable ? std::min(page_of_end(status), reach) : 0, std::memory_order_relaxed);
+  const std::uint64_t until = std::min(now + kSizeCounts, is_current ? delegated_until() : kAlways);
+  count_.store(before.count, std::memory_order_release);                            // SIZE release: the size
+  deadline_.store(until - std::min(until, lateness()), std::memory_order_release);  // SIZE release: the size
   touch_region(region_.load(std::memory_order_relaxed) - 1, now);
-  return page_of_end(status) > reach ? Look::outgrown : Look::usable;
+  const unsigned not_delegated = is_current ? 0 : not_delegated_.load(std::memory_order_relaxed) + 1;
+  not_delegated_.store(not_delegated, std::memory_order_relaxed);
+  return page_of_end(status) > reach || not_delegated >= kMostNotDelegated ? Look::outgrown : Look::usable;
+}
+
+/// By CLOCK_MONOTONIC in ns. kAlways: the file needs no delegation.
+std::uint64_t MappedFile::delegated_until() const noexcept {
+  if (delegation_.load(std::memory_order_relaxed) == nullptr) return kAlways;
+  const RegionsLock here;  // the page stays mapped
+  const layout::DelegationPage* const page = delegation_.load(std::memory_order_relaxed);
+  return page == nullptr ? 0 : page->until.load(std::memory_order_acquire);  // DELEGATED acquire: the recalls before
 }
 
 bool MappedFile::is_resident(std::uint64_t offset) const noexcept {

@@ -5,6 +5,9 @@
 // A read is served here only if it ends before the page that contains the end of the file. The size comes from an fstat
 // that is at most kSizeCounts old, and newer than the last truncation by a process that counts truncations
 // (truncations.hpp). The kernel serves all other reads.
+//
+// On a mount of `wherry mount` whose data does not pass through, the page cache may be older than the host's file.
+// There a read is served only while the file is delegated to the mount (layout/delegation_page.hpp).
 #pragma once
 
 #include <sys/stat.h>
@@ -19,6 +22,7 @@
 #include "file/mapped/guarded_copy.hpp"
 #include "file/mapped/regions.hpp"
 #include "file/mapped/truncations.hpp"
+#include "layout/delegation_page.hpp"
 
 namespace wherry::file::mapped {
 
@@ -29,13 +33,17 @@ inline constexpr std::uint64_t kSizeCounts = 10'000'000;
 std::uint64_t coarse_clock() noexcept;
 
 /// The type (statfs) of the file system whose page cache has the data of a file. For a Wherry mount with passthrough,
-/// that is the file system below it. For a directory, that of its files. 0: none, or unknown. Changes errno.
+/// that is the file system below it, without passthrough kDelegatingMount. For a directory, that of its files. 0: none,
+/// or unknown. Changes errno.
 long file_system_of_data(int fd) noexcept;
 long file_system_of_data(const char* directory) noexcept;
 
-/// Whether files of this type of file system may be read in place: ext2, ext3, ext4, XFS, btrfs and tmpfs. On others a
-/// read may have to ask a server.
+/// Whether all files of this type of file system may be read in place: ext2, ext3, ext4, XFS, btrfs and tmpfs. On
+/// others a read may have to ask a server.
 bool can_map_file_system(long type) noexcept;
+
+/// The type of a Wherry mount without passthrough. Its files may be read in place while they are delegated.
+inline constexpr long kDelegatingMount = 0x65735546;  // FUSE_SUPER_MAGIC
 
 /// How many bytes to map of a file of this size. Leaves room after the end, so that a growing file is not mapped again
 /// at once. The room costs only addresses.
@@ -45,7 +53,7 @@ std::uint64_t reach_for(std::uint64_t size) noexcept;
 bool any_was_mapped() noexcept;
 
 /// Whether a file may be read in place: a regular file on such a file system, open for reading, without O_DIRECT and
-/// O_PATH. Keeps errno.
+/// O_PATH. On a delegating mount it must not be open for writing, which excludes a delegation. Keeps errno.
 bool can_be_mapped(int fd, const struct ::stat& status) noexcept;
 
 /// The mapping of one descriptor's file, and its known size. Several threads may read at the same time. map() and
@@ -56,11 +64,11 @@ class MappedFile {
  public:
   enum class Look : unsigned char {
     usable,
-    outgrown,    ///< the file is longer than the mapping: drop it and map again
+    outgrown,    ///< the file is longer than the mapping, or was not delegated for long: drop it and map again
     other_file,  ///< the descriptor refers to another file: drop it
   };
 
-  /// False: nothing is mapped; the kernel must read.
+  /// False: nothing is mapped; the kernel must read. On a delegating mount it blocks as the mount does.
   bool map(int fd, const struct ::stat& status, std::uintptr_t owner, Revoke revoke) noexcept;
   /// Forgets the mapping and unmaps it.
   void drop(std::uintptr_t owner) noexcept;
@@ -115,19 +123,24 @@ class MappedFile {
   [[nodiscard]] bool is_resident(std::uint64_t offset) const noexcept;
 
  private:
+  bool map_here(int fd, const struct ::stat& status, std::uintptr_t owner, Revoke revoke, bool may_be_sparse,
+                int delegation) noexcept;
   void drop_locked(const RegionsLock& held, std::uintptr_t owner) noexcept;
+  [[nodiscard]] std::uint64_t delegated_until() const noexcept;
 
   std::atomic<const std::byte*> begin_{nullptr};
   std::atomic<std::uint64_t> reach_{0};     // bytes mapped
   std::atomic<std::uint64_t> readable_{0};  // bytes before the page that contains the end of the file
   std::atomic<std::uint64_t> deadline_{0};
   std::atomic<const TruncationCounter*> counter_{nullptr};
-  std::atomic<std::uint32_t> count_{0};   // of truncations, read before the size
+  std::atomic<std::uint32_t> count_{0};   // of truncations or recalls, read before the size
   std::atomic<std::uint32_t> region_{0};  // region number + 1, so that an object without one is all zeros; 0: none
   std::atomic<std::uint64_t> device_{0};
   std::atomic<std::uint64_t> inode_{0};
   std::atomic<std::uint64_t> serial_{0};
-  std::atomic<bool> may_be_sparse_{false};  // a fault in a hole would allocate a page
+  std::atomic<const layout::DelegationPage*> delegation_{nullptr};  // of a file on a delegating mount
+  std::atomic<unsigned> not_delegated_{0};                          // calls of refresh() since the file was delegated
+  std::atomic<bool> may_be_sparse_{false};                          // a fault in a hole would allocate a page
 };
 
 }  // namespace wherry::file::mapped

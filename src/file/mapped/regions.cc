@@ -39,6 +39,8 @@ constinit std::array<Slot, kMostRegions> slots{};
 // Groups of adjacent slots, each with the range of all addresses that its slots have had. The kernel maps files side by
 // side, so checking the groups is usually enough.
 constexpr std::size_t kGroup = 64;
+/// Bytes that are mapped of other memory.
+constexpr std::size_t kOtherBytes = 4096;
 constinit std::array<Addresses, kMostRegions / kGroup> groups{};
 constinit std::atomic<std::uint32_t> slots_used{0};  // slots from here on were never used
 constinit std::atomic<bool> locked{false};
@@ -109,17 +111,22 @@ std::uint32_t take_slot(Revoke revoke) {
 }
 
 /// Maps the file over reserved addresses, so that a child forked meanwhile knows what to unmap. The mapping is private,
-/// since a shared mapping of a writable descriptor counts as a writer. Nothing writes to it.
-void* map_protected(int fd, std::size_t bytes) {
-  void* const place = ::mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+/// since a shared mapping of a writable descriptor counts as a writer. Nothing writes to it. `other` is mapped behind
+/// it, shared: other processes write to it.
+void* map_protected(int fd, std::size_t bytes, int other) {
+  const std::size_t all = bytes + (other < 0 ? 0 : kOtherBytes);
+  void* const place = ::mmap(nullptr, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (place == MAP_FAILED) return nullptr;
-  unprotected_bytes = bytes;
+  unprotected_bytes = all;
   unprotected.store(place, std::memory_order_release);  // UNPROTECTED release: its length
-  const bool mapped = ::mmap(place, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == place &&
-                      ::madvise(place, bytes, MADV_DONTFORK) == 0;
+  void* const behind = static_cast<std::byte*>(place) + bytes;
+  const bool mapped =
+      ::mmap(place, bytes, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == place &&
+      (other < 0 || ::mmap(behind, kOtherBytes, PROT_READ, MAP_SHARED | MAP_FIXED, other, 0) == behind) &&
+      ::madvise(place, all, MADV_DONTFORK) == 0;
   unprotected.store(nullptr, std::memory_order_relaxed);
   if (mapped) return place;
-  ::munmap(place, bytes);
+  ::munmap(place, all);
   return nullptr;
 }
 
@@ -141,20 +148,22 @@ RegionsLock::~RegionsLock() {
   errno = error_;
 }
 
-Region map_region(const RegionsLock& /*held*/, int fd, std::size_t bytes, std::uintptr_t owner,
-                  Revoke revoke) noexcept {
+Region map_region(const RegionsLock& /*held*/, int fd, std::size_t bytes, std::uintptr_t owner, Revoke revoke,
+                  int other) noexcept {
   if (bytes == 0 || maps_no_more || address_space_is_limited()) return {};
   any_mapped.store(true, std::memory_order_relaxed);
-  void* const begin = map_protected(fd, bytes);
+  void* const begin = map_protected(fd, bytes, other);
   if (begin == nullptr) return {};
+  const std::size_t all = bytes + (other < 0 ? 0 : kOtherBytes);
   const std::uint32_t number = take_slot(revoke);
   Slot& slot = slots[number];
-  add_to_group(number, static_cast<std::byte*>(begin), bytes);
-  slot.bytes.store(bytes, std::memory_order_relaxed);
+  add_to_group(number, static_cast<std::byte*>(begin), all);
+  slot.bytes.store(all, std::memory_order_relaxed);
   slot.begin.store(static_cast<std::byte*>(begin), std::memory_order_relaxed);
   slot.owner = owner;
   slot.used.store(~std::uint64_t{0}, std::memory_order_relaxed);
-  return {.number = number, .bytes = {static_cast<const std::byte*>(begin), bytes}};
+  const std::span file(static_cast<const std::byte*>(begin), bytes);
+  return {.number = number, .bytes = file, .page = other < 0 ? nullptr : file.data() + bytes};
 }
 
 void unmap_region(const RegionsLock& /*held*/, std::uint32_t region, std::uintptr_t owner) noexcept {

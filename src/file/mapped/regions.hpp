@@ -23,6 +23,7 @@ using Revoke = void (*)(std::uintptr_t owner, std::uint32_t region);
 struct Region {
   std::uint32_t number = kNoRegion;
   std::span<const std::byte> bytes;
+  const std::byte* page = nullptr;  ///< of the other memory, mapped as long as the file
 };
 
 /// Lock of the table, and of each owner's knowledge of its region. All signals are blocked meanwhile: a handler could
@@ -41,7 +42,10 @@ class RegionsLock {
 
 /// Maps the first `bytes` of the file for reading. kNoRegion: the kernel refuses, or this process maps nothing because
 /// its address space is limited, or map_no_more() was called because its maps are to be locked in memory.
-Region map_region(const RegionsLock& held, int fd, std::size_t bytes, std::uintptr_t owner, Revoke revoke) noexcept;
+/// @param bytes  whole pages
+/// @param other  a descriptor of other memory, whose first page is mapped behind the file; -1: none
+Region map_region(const RegionsLock& held, int fd, std::size_t bytes, std::uintptr_t owner, Revoke revoke,
+                  int other = -1) noexcept;
 
 /// Unmaps the region, unless it has another owner by now.
 void unmap_region(const RegionsLock& held, std::uint32_t region, std::uintptr_t owner) noexcept;

@@ -3,11 +3,39 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "file/mount/attributes.hpp"
 
 namespace wherry::file::mount {
+namespace {
+
+/// A program that reads a file in place asks for its attributes every 10 ms. The kernel forgets them this much before
+/// the delegation ends, so that such a request renews it in time.
+constexpr std::chrono::milliseconds kRenewedBefore{30};
+
+/// The open files of a node that programs read in place.
+class ReadInPlace {
+ public:
+  /// To be made before the server is asked for a delegation.
+  explicit ReadInPlace(std::vector<std::shared_ptr<OpenFile>> open) {
+    for (auto& file : open) {
+      if (const auto recalls = file->delegation_pages().recalls()) files_.emplace_back(std::move(file), *recalls);
+    }
+  }
+  [[nodiscard]] bool any() const { return !files_.empty(); }
+  void grant(Nodes::Clock::time_point until) const {
+    for (const auto& [file, recalls] : files_) file->delegation_pages().grant(recalls, until);
+  }
+
+ private:
+  std::vector<std::pair<std::shared_ptr<OpenFile>, std::uint64_t>> files_;
+};
+
+}  // namespace
 
 template <class Look>
 int FileAttributes::status(NodeId node, layout::FileStatus& status, Look look) {
@@ -29,6 +57,7 @@ int FileAttributes::get(NodeId node, struct stat& attributes) {
 
 int FileAttributes::get(NodeId node, struct stat& attributes, Nodes::Clock::duration& kept_for) {
   const OwnChanges::Look look(tree_.own_changes());
+  const ReadInPlace in_place(tree_.nodes().open_files(node));
   const auto asked = Nodes::Clock::now();
   layout::FileStatus found{};
   std::chrono::milliseconds delegated_for{};
@@ -37,6 +66,8 @@ int FileAttributes::get(NodeId node, struct stat& attributes, Nodes::Clock::dura
   const auto by = [&](OpenFile& open) { return delegations_.look(node, identity, open, found, delegated_for); };
   if (const int error = status(node, found, by); error != 0) return error;
   attributes = tree_.attributes_of(found);
+  if (delegated_for.count() != 0) in_place.grant(asked + delegated_for);
+  if (in_place.any() && delegated_for > kRenewedBefore) delegated_for -= kRenewedBefore;
   const Nodes::Clock::duration left = delegated_for - (Nodes::Clock::now() - asked);
   if (look.is_undisturbed()) kept_for = std::max(tree_.kept_for(node, found.mode), left);
   return 0;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "file/mount/deferred_errors.hpp"
+#include "file/mount/delegation_pages.hpp"
 #include "file/mount/hosts.hpp"
 #include "file/mount/passthrough.hpp"
 
@@ -65,6 +66,8 @@ class OpenFile {
   [[nodiscard]] const std::shared_ptr<const LentFile>& lent() const { return lent_; }
   [[nodiscard]] const std::shared_ptr<const Passthrough::Backing>& backing() const { return backing_; }
   [[nodiscard]] DelegationPolicy& delegation() { return delegation_; }
+  /// Programs that read this open file in place.
+  [[nodiscard]] DelegationPages& delegation_pages() { return delegation_pages_; }
   /// When to ask for a delegation for writing.
   [[nodiscard]] DelegationPolicy& writing() { return writing_; }
   [[nodiscard]] DeferredErrors& errors() { return errors_; }
@@ -103,6 +106,7 @@ class OpenFile {
   std::shared_ptr<const Passthrough::Backing> backing_{};
   std::shared_ptr<const LentFile> lent_{};
   DelegationPolicy delegation_;
+  DelegationPages delegation_pages_;
   DelegationPolicy writing_;
   DeferredErrors errors_;
   std::atomic<bool> attributes_dropped_{false};

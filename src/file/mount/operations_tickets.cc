@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of `wherry run --files`: tickets for the way past the mount, reports of writes by them, and rings of writes.
+// Calls of `wherry run --files`: tickets for the way past the mount, reports of writes by them, rings of writes, and
+// pages of delegations.
 #include <cerrno>
 #include <cstring>
 #include <span>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "file/mount/operations_serve.hpp"
+#include "layout/delegation_page.hpp"
 #include "layout/host_ticket.hpp"
 #include "layout/write_ring.hpp"
 
@@ -89,6 +91,19 @@ int take_ring(fuse_req_t request, FileSystem& system, fuse_ino_t node) {
   return 0;
 }
 
+/// Only for a file that this open file reads through the kernel's page cache.
+int attach_page(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file,
+                const layout::DelegationPageOffer& offer) {
+  if (!file.reads() || file.writes() || file.is_direct() || file.backing() != nullptr) return EOPNOTSUPP;
+  if (const int error = file.delegation_pages().attach(fuse_req_ctx(request)->pid, offer); error != 0) return error;
+  // The kernel may not ask for attributes for a while, and the file be delegated already.
+  struct stat attributes{};
+  Nodes::Clock::duration kept_for{};
+  if (const int error = system.attributes().get(node, attributes, kept_for); error != 0) return error;
+  fuse_reply_ioctl(request, 0, nullptr, 0);
+  return 0;
+}
+
 void control(fuse_req_t request, fuse_ino_t node, unsigned command, void* /*argument*/, fuse_file_info* info,
              unsigned flags, const void* in, std::size_t in_bytes, std::size_t /*out_bytes*/) {
   const std::span content(static_cast<const std::byte*>(in), in_bytes);
@@ -96,6 +111,7 @@ void control(fuse_req_t request, fuse_ino_t node, unsigned command, void* /*argu
     layout::HostTicket wanted{};
     layout::HostWritten written{};
     layout::WriteRingOffer offer{};
+    layout::DelegationPageOffer page{};
     if (command == layout::kHostTicketGet && take(flags, content, wanted))
       return give_ticket(request, system, node, file_of(request, info), wanted);
     if (command == layout::kHostTicketWritten && take(flags, content, written))
@@ -103,6 +119,8 @@ void control(fuse_req_t request, fuse_ino_t node, unsigned command, void* /*argu
     if (command == layout::kWriteRingAttach && take(flags, content, offer))
       return attach_ring(request, system, node, file_of(request, info), offer);
     if (command == layout::kWriteRingTake && (flags & FUSE_IOCTL_DIR) == 0) return take_ring(request, system, node);
+    if (command == layout::kDelegationPageAttach && take(flags, content, page))
+      return attach_page(request, system, node, file_of(request, info), page);
     return ENOTTY;
   });
 }

@@ -44,6 +44,11 @@ HostOptions connecting_later(HostOptions options, const KeptSnapshot& left) {
 
 }  // namespace
 
+void ServedTree::drop(NodeId node, Kept what) const {
+  for (const auto& open : nodes_.open_files(node)) open->delegation_pages().recall();
+  drop_(node, what);
+}
+
 ServedTree::ServedTree(const HostOptions& options, std::size_t connections, UniqueFd writes, const Keeping& keeping)
     : hosts_(keeping.left == nullptr ? options : connecting_later(options, *keeping.left), connections),
       keeping_(keeping),

@@ -92,8 +92,9 @@ class ServedTree {
 
   /// Sets how to make the kernel drop what it caches. Must be the first call.
   void set_drop(Drop drop) { drop_ = std::move(drop); }
-  /// Do not drop pages from a thread that serves the mount: the kernel may first ask for pages to be written.
-  void drop(NodeId node, Kept what) const { drop_(node, what); }
+  /// Makes the kernel drop what it caches, and programs stop reading the file in place. Do not drop pages from a thread
+  /// that serves the mount: the kernel may first ask for pages to be written.
+  void drop(NodeId node, Kept what) const;
 
   /// Returns the node of a name. The kernel must not cache the entry.
   [[nodiscard]] Entry refer(NodeId parent, std::string_view name, const layout::FileStatus& status);

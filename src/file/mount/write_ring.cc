@@ -1,19 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "file/mount/write_ring.hpp"
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <string>
-#include <string_view>
 
 namespace wherry::file::mount {
 namespace {
@@ -24,48 +14,16 @@ using layout::kWriteRingSealed;
 using layout::WriteRingHeader;
 using layout::WriteRingRecord;
 
-/// The process of a thread; 0: unknown.
-pid_t process_of(pid_t thread) {
-  std::ifstream status("/proc/" + std::to_string(thread) + "/status");
-  for (std::string word; status >> word;) {
-    pid_t process = 0;
-    if (word == "Tgid:" && status >> process) return process;
-  }
-  return 0;
-}
-
-/// Whether a process's descriptor is of memory. Others are not taken: the close of a file of this mount would wait for
-/// this mount.
-bool is_of_memory(pid_t process, int descriptor) {
-  constexpr std::string_view kMemory = "/memfd:";
-  std::array<char, kMemory.size()> target{};
-  const std::string link = "/proc/" + std::to_string(process) + "/fd/" + std::to_string(descriptor);
-  const ssize_t bytes = ::readlink(link.c_str(), target.data(), target.size());
-  return bytes == static_cast<ssize_t>(target.size()) && std::string_view(target.data(), target.size()) == kMemory;
-}
-
-/// Whether the memory can be mapped without a later SIGBUS.
-bool is_sound(int memory) {
-  struct stat found{};
-  const int seals = ::fcntl(memory, F_GET_SEALS);
-  return seals >= 0 && (seals & F_SEAL_SHRINK) != 0 && ::fstat(memory, &found) == 0 &&
-         static_cast<std::uint64_t>(found.st_size) == kWriteRingMemory;
-}
-
 }  // namespace
 
-WriteRing::WriteRing(UniqueFd memory, void* mapped) : memory_(std::move(memory)), mapped_(mapped) {}
-
 WriteRing::~WriteRing() {
-  ::munmap(mapped_, kWriteRingMemory);
   if (ended_) ended_();
 }
 
 std::unique_ptr<WriteRing> WriteRing::map(UniqueFd memory) {
-  if (!memory.valid() || !is_sound(memory.get())) return nullptr;
-  void* const mapped = ::mmap(nullptr, kWriteRingMemory, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  std::unique_ptr<WriteRing> ring(new WriteRing(std::move(memory), mapped));
+  OfferedMemory mapped(std::move(memory), kWriteRingMemory);
+  if (mapped.begin() == nullptr) return nullptr;
+  std::unique_ptr<WriteRing> ring(new WriteRing(std::move(mapped)));
   const WriteRingHeader& header = ring->header();
   const bool is_one = header.version == layout::kWriteRingVersion && header.magic == layout::kWriteRingMagic;
   return is_one ? std::move(ring) : nullptr;
@@ -75,10 +33,7 @@ std::unique_ptr<WriteRing> WriteRing::map(UniqueFd memory) {
 /// its number given to another.
 WriteRing::Taken WriteRing::take(pid_t thread, const layout::WriteRingOffer& offer) {
   if (offer.version != layout::kWriteRingVersion) return {.error = EINVAL};
-  const pid_t number = process_of(thread);
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, number, 0)));
-  if (!process.valid() || !is_of_memory(number, offer.descriptor)) return {.error = EPERM};
-  UniqueFd memory(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), offer.descriptor, 0)));
+  UniqueFd memory = take_memory(process_of(thread), offer.descriptor);
   if (!memory.valid()) return {.error = EPERM};
   Taken taken{.ring = map(std::move(memory))};
   if (taken.ring == nullptr || std::memcmp(taken.ring->header().random, offer.random, sizeof offer.random) != 0) {
@@ -100,7 +55,7 @@ std::unique_ptr<WriteRing> WriteRing::resume(UniqueFd memory) {
 }
 
 const std::byte* WriteRing::bytes_at(std::uint64_t position) const {
-  return static_cast<const std::byte*>(mapped_) + sizeof(WriteRingHeader) + position % kWriteRingBytes;
+  return static_cast<const std::byte*>(memory_.begin()) + sizeof(WriteRingHeader) + position % kWriteRingBytes;
 }
 
 void WriteRing::break_off() {

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/unique_fd.hpp"
+#include "file/mount/offered_memory.hpp"
 #include "layout/write_ring.hpp"
 
 namespace wherry::file::mount {
@@ -36,7 +37,7 @@ class WriteRing {
   WriteRing& operator=(const WriteRing&) = delete;
   ~WriteRing();
 
-  [[nodiscard]] int descriptor() const { return memory_.get(); }
+  [[nodiscard]] int descriptor() const { return memory_.descriptor(); }
   /// Tells the program where the file ends, before it adds anything.
   void set_end(std::uint64_t end) { header().end.store(end, std::memory_order_relaxed); }
   /// @param ended  called when this object ends
@@ -72,14 +73,15 @@ class WriteRing {
   bool sleep();
 
  private:
-  WriteRing(UniqueFd memory, void* mapped);
+  explicit WriteRing(OfferedMemory memory) : memory_(std::move(memory)) {}
   static std::unique_ptr<WriteRing> map(UniqueFd memory);
-  [[nodiscard]] layout::WriteRingHeader& header() const { return *static_cast<layout::WriteRingHeader*>(mapped_); }
+  [[nodiscard]] layout::WriteRingHeader& header() const {
+    return *static_cast<layout::WriteRingHeader*>(memory_.begin());
+  }
   [[nodiscard]] const std::byte* bytes_at(std::uint64_t position) const;
   void break_off();
 
-  UniqueFd memory_;
-  void* mapped_;
+  OfferedMemory memory_;
   std::function<void()> ended_{};
   std::uint64_t taken_ = 0;           ///< position of the oldest record
   std::uint64_t until_ = UINT64_MAX;  ///< position of the newest write that is taken
