@@ -215,7 +215,8 @@ def file(results: Results) -> Iterator[Plot]:
                     title = f"A file {MODE_TEXT[mode]}: GB/s, {note}"
                     how = f"Logarithmic axes. {better('GB/s')} Bars: median absolute deviation."
                     name = f"file-{mode}-over-{over}-{held}"
-                    crossings = host_crossings(rows) if (mode, over) == ("first", "size") else {}
+                    # The pieces and the whole of a file that is used are no sizes to choose among.
+                    crossings = host_crossings(rows) if over == "size" and not mode.startswith("used") else {}
                     how += "".join(
                         f" Dotted: from about {quantities.byte_count(size)} a call on {pair}."
                         for pair, size in crossings.items()
@@ -224,18 +225,31 @@ def file(results: Results) -> Iterator[Plot]:
                     yield Plot("file", name, title, how, line_drawing(title, rows, "GB/s", over, places))
 
 
+# A cache, and the host past which it lies: as bench/questions/file/crossing.cc has them.
+CACHES_AND_HOSTS = (
+    ("wherry-api-cache", "wherry-api-host"),
+    ("wherry-mount-cache", "wherry-mount-host"),
+    ("wherry-mount-card", "wherry-mount-host"),
+)
+
+
 def host_crossings(rows: dict[str, list[Row]]) -> dict[str, float]:
-    """From which size on the host is faster than the cache: as bench/questions/file/crossing.cc has it."""
-    small = {row.size: row.median for row in rows.get("wherry-api-cache", [])}
-    large = {row.size: row.median for row in rows.get("wherry-api-host", [])}
+    """From which size on the host is faster than the cache, by what a reader is told of it."""
+    found = {(cache, host): crossing(rows.get(cache, []), rows.get(host, [])) for cache, host in CACHES_AND_HOSTS}
+    return {f"{host} is faster than {cache}": size for (cache, host), size in found.items() if size is not None}
+
+
+def crossing(cache: list[Row], host: list[Row]) -> float | None:
+    small = {row.size: row.median for row in cache if row.median > 0}
+    large = {row.size: row.median for row in host if row.median > 0}
     leads = [(size, math.log(large[size] / small[size])) for size in sorted(small) if size in large]
     # One size alone is no end of a lead.
     ahead_at = [i for i in range(len(leads)) if all(lead >= 0 for _, lead in leads[i : i + 2])]
     if not ahead_at or ahead_at[0] == 0:
-        return {}
+        return None
     (before, behind), (after, ahead) = leads[ahead_at[0] - 1], leads[ahead_at[0]]
     share = behind / (behind - ahead) if behind < 0 else 0
-    return {"wherry-api-host is faster than wherry-api-cache": before * (after / before) ** share}
+    return before * (after / before) ** share
 
 
 def mailbox(results: Results) -> Iterator[Plot]:

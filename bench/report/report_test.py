@@ -160,12 +160,39 @@ def test_a_run_of_one_system_at_one_size_is_drawn_too(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
-def test_files_at_first_touch_show_where_the_host_overtakes_the_cache(drawn, page):
-    crossed = [path.name for path in (drawn / "plots").glob("file-*.svg") if 'id="crossing"' in path.read_text()]
-    assert crossed == ["file-first-over-size-1.svg"]
+def crossings_in(picture):
+    """Where dotted lines stand, in the picture's own measure."""
+    return [float(x) for x in re.findall(r'id="crossing[^"]*">\s*<path d="M (\S+)', picture.read_text())]
+
+
+def test_files_show_where_the_host_overtakes_the_cache_and_the_card_for_reads_and_for_writes(drawn, page):
+    crossed = {path.stem: crossings_in(path) for path in (drawn / "plots").glob("file-*.svg")}
+    # At first touch wherry::files has a crossing, too.
+    expected = {"hit": 2, "hit-threads": 2, "first": 3, "cold": 2, "write": 2}
+    assert {name: len(places) for name, places in crossed.items() if places} == {
+        f"file-{mode}-over-size-1": count for mode, count in expected.items()}
     # Of the sizes 512 and 65536.
-    said = re.search(r"Dotted: from about (\S+) kB a call on wherry-api-host is faster", page)
-    assert 1 < float(said[1]) < 65
+    said = {pair: float(size) for size, pair in re.findall(r"Dotted: from about (\S+) kB a call on (\S+ is faster than \S+)\.", page)}
+    assert set(said) == {f"wherry-{kind}-host is faster than wherry-{kind}-{other}"
+                         for kind, other in (("api", "cache"), ("mount", "cache"), ("mount", "card"))}
+    assert all(0.5 < size < 65 for size in said.values())
+    mount = {other: said[f"wherry-mount-host is faster than wherry-mount-{other}"] for other in ("cache", "card")}
+    assert mount["card"] < mount["cache"]  # the faster cache is overtaken later
+    assert crossed["file-write-over-size-1"] == sorted(crossed["file-write-over-size-1"], reverse=True)
+
+
+def test_a_cache_that_is_never_overtaken_has_no_crossing(tmp_path):
+    pytest.importorskip("matplotlib")
+    document = synthetic.results()
+    kept = ("wherry-mount-cache", "wherry-mount-host")
+    rows = [row for row in document["rows"] if row["bench"] == "file" and row["mode"] == "write" and row["system"] in kept]
+    document["rows"] = [row | {"median": 1 + (row["system"] == kept[0])} for row in rows]
+    (tmp_path / "level.json").write_text(json.dumps(document))
+    assert run(tmp_path / "level.json", "--to", f"{tmp_path}/plots/").returncode == 0
+    assert crossings_in(tmp_path / "plots/file-write-over-size-1.svg") == []
+
+
+def test_files_of_threads_are_drawn_over_their_number(drawn):
     assert (drawn / "plots" / "file-hit-threads-over-senders-65536.svg").exists()
 
 

@@ -70,6 +70,7 @@ FILE = {
     "wherry-mount-run": (("#00838f", "#6fd3dc"), "H"),
     "wherry-mount-requests": (("#6d6875", "#b5b0bd"), "8"),
     "wherry-mount-card": (("#4f5d75", "#a3b1cc"), "v"),
+    "wherry-mount-cache": (("#7209b7", "#c77dff"), "s"),
     "wherry-mount-host": (("#9d0208", "#f28482"), "D"),
     "wherry-mount-auto": (("#2f6f4e", "#8fd0ac"), "o"),
     "sshfs": (("#5c6bc0", "#aab4ec"), "*"),

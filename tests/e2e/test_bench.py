@@ -163,7 +163,7 @@ def test_file_measures_every_figure_and_leaves_no_files_behind(tmp_path):
     systems = {row["system"] for row in rows}
     assert "native" in systems and systems <= {
         "native", "two-copies", "sshfs", "wherry-run-kernel", "wherry-run-cache", "wherry-run-auto", "fuse-cached", "fuse-direct",
-        "fuse-through", "wherry-mount", "wherry-mount-run", "wherry-mount-requests", "wherry-mount-card", "wherry-mount-host", "wherry-mount-auto",
+        "fuse-through", "wherry-mount", "wherry-mount-run", "wherry-mount-requests", "wherry-mount-cache", "wherry-mount-card", "wherry-mount-host", "wherry-mount-auto",
         "wherry-api-kernel", "wherry-api-cache", "wherry-api-auto", "wherry-api-host"}
     assert ("as a multiple of native" in table) == (len(systems) > 1)
     assert [path.name for path in tmp_path.iterdir()] == ["rows.json"]

@@ -3,9 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <map>
-#include <optional>
+#include <utility>
 #include <vector>
 
 namespace wherry::bench::file {
@@ -50,6 +51,15 @@ std::string crossing(std::span<const Row> rows, const std::string& mode, std::ui
   const double size = before.size * std::pow(after.size / before.size, share);
   return fmt::format("{} is faster than {} from units of about {} on\n", large, small,
                      size < 1024 ? fmt::format("{:.0f} B", size) : fmt::format("{:.1f} KiB", size / 1024));
+}
+
+std::string crossings(std::span<const Row> rows, const std::string& mode, std::uint32_t processes) {
+  constexpr std::array kPairs{std::pair{"wherry-api-cache", "wherry-api-host"},
+                              std::pair{"wherry-mount-cache", "wherry-mount-host"},
+                              std::pair{"wherry-mount-card", "wherry-mount-host"}};
+  std::string text;
+  for (const auto& [small, large] : kPairs) text += crossing(rows, mode, processes, small, large);
+  return text;
 }
 
 }  // namespace wherry::bench::file

@@ -60,7 +60,9 @@ class Tables {
                  .reference = "native",
                  .spread = true};
     std::string text = table(rows_, what);
-    if (figure_ == Figure::first && high) text += crossings();
+    // The pieces and the whole of a file that is used are no units to choose among.
+    const bool has_units = !word_of(figure_).starts_with("used");
+    if (high && has_units) text += crossings(rows_, word_of(figure_), processes_);
     what.columns = Columns::senders;
     for (const bool threads : {false, true}) {
       what.mode = mode_of(figure_, threads);
@@ -74,12 +76,6 @@ class Tables {
   }
 
  private:
-  /// The seed's shape: reads that miss are the cache's when small, and the host's when large.
-  [[nodiscard]] std::string crossings() const {
-    return crossing(rows_, word_of(figure_), processes_, "wherry-api-cache", "wherry-api-host") +
-           crossing(rows_, word_of(figure_), processes_, "wherry-mount-card", "wherry-mount-host");
-  }
-
   /// Those that others than the first number of processes had.
   [[nodiscard]] std::set<std::uint64_t> sizes(const std::string& mode) const {
     std::set<std::uint64_t> found;

@@ -190,5 +190,28 @@ TEST(FileQuestion, WhereTheHostOvertakesTheCacheIsSaid) {
   EXPECT_THAT(said(), HasSubstr("wherry-api-host is the faster from the shortest"));
 }
 
+TEST(FileQuestion, WhereTheHostOvertakesAMountsCacheIsSaidForReadsAndForWrites) {
+  for (const Figure figure : {Figure::hit, Figure::first, Figure::cold, Figure::write, Figure::synced}) {
+    const std::string mode = word_of(figure);
+    std::vector<Row> rows;
+    for (const std::string system : {"cache", "card"}) {
+      for (const std::uint64_t size : {1 << 10, 16 << 10})
+        rows.push_back(row("wherry-mount-" + system, 1, size, 4, mode));
+    }
+    rows.push_back(row("wherry-mount-host", 1, 1 << 10, 1, mode));
+    rows.push_back(row("wherry-mount-host", 1, 16 << 10, 16, mode));
+    const std::string text = tables(rows, options());
+    for (const std::string system : {"cache", "card"}) {
+      const std::string line =
+          "\nwherry-mount-host is faster than wherry-mount-" + system + " from units of about 4.0 KiB on\n";
+      EXPECT_EQ(text.find(line), text.rfind(line)) << mode << ": once";
+      EXPECT_THAT(text, HasSubstr(line)) << mode;
+    }
+    EXPECT_THAT(text, Not(HasSubstr("wherry-api")));
+    for (Row& one : rows) one.mode = word_of(Figure::used_read);
+    EXPECT_THAT(tables(rows, options()), Not(HasSubstr("is faster"))) << "pieces, and the whole at once";
+  }
+}
+
 }  // namespace
 }  // namespace wherry::bench::file

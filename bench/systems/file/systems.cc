@@ -64,6 +64,9 @@ constexpr std::array kDescriptions{
                             "memory is a request to its "
                             "daemon, and from there to the server",
                             kMount, Start::mount, "card"},
+    FileSystem::Description{"wherry-mount-cache",
+                            "the same by wherry run --files, WHERRY_FILE_PATH=cache: small writes without system calls",
+                            kMount, Start::mount, "cache"},
     FileSystem::Description{"wherry-mount-host",
                             "the same by wherry run --files, WHERRY_FILE_PATH=host: past the mount, to the server",
                             kMount, Start::mount, "host"},
@@ -97,7 +100,7 @@ std::string hindrance(const FileSystem::Description& system, const std::optional
                 : "its program is not built; make build does it";
   }
   const std::string_view path = system.path;
-  const bool by_run = path == "run" || path == "host" || path == "auto";
+  const bool by_run = path == "run" || path == "cache" || path == "host" || path == "auto";
   if ((system.start == Start::run || (system.start == Start::mount && by_run)) && !has_preload()) {
     return "libwherry-preload.so is not in this installation; make install installs it";
   }
@@ -123,16 +126,16 @@ std::vector<std::string> FileSystem::command_for(const fs::path& folder) const {
     return command;
   }
   command.insert(command.end(), {wherry_program(), folder});
-  const bool is_past = path == "host" || path == "auto";
+  const bool has_path = path == "cache" || path == "host" || path == "auto";
   if (path.starts_with("--")) command.push_back(path);
-  if (is_past || path == "card") command.insert(command.end(), {"--no-lend", "--no-passthrough"});
+  if (has_path || path == "card") command.insert(command.end(), {"--no-lend", "--no-passthrough"});
   command.emplace_back("--");
   const fs::path plain = program_.parent_path() / kPlain;
-  const auto rest = is_past         ? by_run(path, plain)
+  const auto rest = has_path        ? by_run(path, plain)
                     : path == "run" ? by_run("auto", plain)
                                     : std::vector<std::string>{plain};
   command.insert(command.end(), rest.begin(), rest.end());
-  if (is_past || path == "card") command.emplace_back("pread");
+  if (has_path || path == "card") command.emplace_back("pread");
   return command;
 }
 
