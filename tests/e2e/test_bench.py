@@ -159,7 +159,7 @@ def test_file_measures_every_figure_and_leaves_no_files_behind(tmp_path):
         ("hit", 1, 4096), ("hit", 2, 4096), ("hit-threads", 2, 4096), ("write-synced-threads", 2, 4096), ("first", 1, 4096), ("write-synced", 1, 4096), ("write-synced", 2, 4096),
         ("used-read", 1, 65536), ("used-read", 1, 4 << 20)}
     assert {row["metric"] for row in rows} == {"GB/s", "cpu_s_per_GB"}
-    assert not document["environment"]["failed"]
+    assert not document["environment"]["failed"] and "nfs" in document["environment"]["not_found"]
     systems = {row["system"] for row in rows}
     assert "native" in systems and systems <= {
         "native", "two-copies", "sshfs", "wherry-run-kernel", "wherry-run-cache", "wherry-run-auto", "fuse-cached", "fuse-direct",
@@ -167,6 +167,13 @@ def test_file_measures_every_figure_and_leaves_no_files_behind(tmp_path):
         "wherry-api-kernel", "wherry-api-cache", "wherry-api-auto", "wherry-api-host"}
     assert ("as a multiple of native" in table) == (len(systems) > 1)
     assert [path.name for path in tmp_path.iterdir()] == ["rows.json"]
+
+
+def test_file_says_why_nfs_is_left_out(tmp_path):
+    result = bench("file", "--smoke", "--systems", "nfs", "--directory", tmp_path)
+    assert result.returncode == 2 and result.stderr.count("\n") == 1, result.stderr
+    has_nfs = "nfs" in open("/proc/filesystems").read().split()
+    assert ("nfs is not here: mount one" if has_nfs else "nfs is not here: this kernel does not have it") in result.stderr
 
 
 @pytest.mark.parametrize("arguments", [

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/systems/file/systems.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <iterator>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
@@ -113,6 +117,17 @@ std::string hindrance(const FileSystem::Description& system, const std::optional
 
 }  // namespace
 
+std::string nfs_hindrance(const fs::path& file_systems) {
+  std::ifstream words(file_systems);
+  const std::istream_iterator<std::string> end;
+  const auto is_nfs = [](const std::string& word) { return word == "nfs" || word == "nfs4"; };
+  if (std::none_of(std::istream_iterator<std::string>(words), end, is_nfs)) {
+    return fmt::format("this kernel does not have it ({}); modprobe nfs loads it where it is a module",
+                       file_systems.string());
+  }
+  return "mount one, and measure --systems native with --directory on it";
+}
+
 std::vector<std::string> FileSystem::command_for(const fs::path& folder) const {
   const auto by_run = [&](const std::string& path, const fs::path& program) {
     return std::vector<std::string>{wherry_program(), "run",         "--no-zmq", "--no-root", "--files",
@@ -156,6 +171,7 @@ Finding FileSystem::take(const Job& job, std::chrono::seconds timeout) {
 }
 
 void add_systems(Registry& registry) {
+  registry.missing.push_back({"nfs", nfs_hindrance("/proc/filesystems"), "file"});
   for (const auto& one : kDescriptions) {
     const auto program = find_bench_program(one.program, "WHERRY_BENCH_FILE");
     if (std::string why = hindrance(one, program); !why.empty()) {

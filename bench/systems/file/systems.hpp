@@ -63,6 +63,10 @@ class FileSystem final : public System {
   std::optional<Sampler> sampler_;
 };
 
+/// NFS is no system: its server needs the whole machine. Returns why, and what to do instead where the kernel has it.
+/// @param file_systems  those that the kernel knows, as /proc/filesystems has them
+std::string nfs_hindrance(const std::filesystem::path& file_systems);
+
 /// Adds them all, or says that they are missing. The programs are in the folder that WHERRY_BENCH_FILE names, else
 /// beside `wherry`, else in ../lib/wherry/bench.
 void add_systems(Registry& registry);

@@ -170,10 +170,23 @@ TEST_F(FileSystems, SshfsAloneIsMissingWhereItIsNotInstalled) {
   EXPECT_THAT(registry.missing, Not(Contains(Field(&Missing::name, "wherry-mount"))));
 }
 
+TEST_F(FileSystems, NfsIsLeftOutAndTheReasonSaysWhetherTheKernelHasIt) {
+  const fs::path known = folder_.path() / "filesystems";
+  std::ofstream(known) << "nodev\tsysfs\n\text4\nnodev\tnfsd\n";
+  EXPECT_THAT(nfs_hindrance(known), HasSubstr("this kernel does not have it"));
+  std::ofstream(known, std::ios::app) << "nodev\tnfs4\n";
+  EXPECT_THAT(nfs_hindrance(known), HasSubstr("--systems native with --directory on it"));
+  Registry registry;
+  add_systems(registry);
+  EXPECT_THAT(registry.missing, Contains(AllOf(Field(&Missing::name, "nfs"), Field(&Missing::question, "file"),
+                                               Field(&Missing::reason, nfs_hindrance("/proc/filesystems")))));
+}
+
 TEST_F(FileSystems, WithoutTheProgramAllAreMissing) {
   Registry registry;
   add_systems(registry);
   EXPECT_THAT(registry.systems, IsEmpty());
+  std::erase_if(registry.missing, [](const Missing& one) { return one.name == "nfs"; });
   EXPECT_THAT(registry.missing,
               Each(AllOf(Field(&Missing::reason, HasSubstr("make build")), Field(&Missing::question, "file"))));
   EXPECT_FALSE(registry.missing.empty());
