@@ -49,7 +49,7 @@ MODE_TEXT = {
     "write": "written, without fsync",
     "write-synced": "written, with fsync",
     "random-write": "random writes, without fsync",
-    "used-write": "made and written, without fsync",
+    "used-write-synced": "made and written, with fsync",
     "hit-threads": "read by threads, hits",
     "write-threads": "written by threads, without fsync",
     "write-synced-threads": "written by threads, with fsync",

@@ -31,10 +31,10 @@ std::string text_of(Figure figure) {
       return "written, with fsync";
     case Figure::random_write:
       return "random writes, without fsync";
-    case Figure::used_write:
+    case Figure::used_synced:
       break;
   }
-  return "made and written, in pieces and at once, without fsync";
+  return "made and written, in pieces and at once, with fsync";
 }
 
 double gigabytes(const Finding& finding) { return static_cast<double>(finding.useful_bytes) / 1e9; }

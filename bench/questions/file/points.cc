@@ -21,10 +21,11 @@ constexpr std::uint32_t kMostThreads = 1000;
 constexpr std::uint32_t kWarmUps = 3;
 
 bool writes(Figure figure) { return figure >= Figure::write; }
+bool is_used(Figure figure) { return figure == Figure::used_read || figure == Figure::used_synced; }
 bool asks_for(const Options& options, Figure figure) {
   const std::vector<std::string>& words = options.file.figures;
   const auto has = [&](std::string_view word) { return std::find(words.begin(), words.end(), word) != words.end(); };
-  constexpr std::array kOfTheSeed{Figure::hit, Figure::first, Figure::used_read, Figure::synced, Figure::used_write};
+  constexpr std::array kOfTheSeed{Figure::hit, Figure::first, Figure::used_read, Figure::synced, Figure::used_synced};
   const bool of_the_seed = std::find(kOfTheSeed.begin(), kOfTheSeed.end(), figure) != kOfTheSeed.end();
   return words.empty() || has(word_of(figure)) || (has("seed") && of_the_seed);
 }
@@ -32,14 +33,20 @@ bool asks_for(const Options& options, Figure figure) {
 /// The units that a figure has.
 std::vector<std::uint64_t> units(const Options& options, Figure figure) {
   if (figure == Figure::random_read || figure == Figure::random_write) return {kPage};
-  if (figure == Figure::used_read || figure == Figure::used_write) {
+  if (is_used(figure)) {
     return {kPiece, options.bytes / options.senders.at(0) / sizeof(std::uint64_t) * sizeof(std::uint64_t)};
   }
   return options.sizes;
 }
 
-/// Those that are measured with several numbers of processes, and of threads.
-bool scales(Figure figure) { return figure == Figure::hit || figure == Figure::write || figure == Figure::synced; }
+/// The unit of a figure that several numbers of processes are measured with; 0: none.
+std::uint64_t unit_of_many(const Options& options, Figure figure) {
+  if (figure == Figure::random_read || figure == Figure::random_write) return 0;
+  return is_used(figure) ? kPiece : options.sizes.at(options.sizes.size() / 2);
+}
+
+/// Those that are measured with several numbers of threads, too.
+bool has_threads(Figure figure) { return figure == Figure::hit || figure == Figure::write || figure == Figure::synced; }
 
 /// By default.
 const std::vector<std::uint32_t> kThreads{1, 2, 8, 48};
@@ -48,8 +55,6 @@ std::vector<std::uint32_t> threads_of(const Options& options) {
   const std::vector<std::uint32_t>& asked = options.file.threads;
   return options.smoke && asked == kThreads ? std::vector<std::uint32_t>{2} : asked;
 }
-
-std::uint64_t middle_size(const Options& options) { return options.sizes.at(options.sizes.size() / 2); }
 
 }  // namespace
 
@@ -71,10 +76,10 @@ std::string word_of(Figure figure) {
       return "write-synced";
     case Figure::random_write:
       return "random-write";
-    case Figure::used_write:
+    case Figure::used_synced:
       break;
   }
-  return "used-write";
+  return "used-write-synced";
 }
 
 std::string mode_of(Figure figure, bool threads) { return word_of(figure) + (threads ? "-threads" : ""); }
@@ -95,7 +100,7 @@ void add_options(CLI::App& command, Options& options) {
       .add_option(
           "--figures", options.file.figures,
           fmt::format("Of {}; seed: those of the published file system, hit, first, used-read, write-synced and "
-                      "used-write; default: all",
+                      "used-write-synced; default: all",
                       fmt::join(words, ", ")))
       ->delimiter(',')
       ->check(CLI::IsMember(words));
@@ -125,11 +130,10 @@ std::vector<Point> points(const Options& options) {
   for (const Figure figure : kFigures) {
     if (!asks_for(options, figure)) continue;
     for (const std::uint64_t unit : units(options, figure)) add(figure, unit, options.senders.at(0));
-    for (std::size_t i = 1; i < options.senders.size() && scales(figure); ++i) {
-      add(figure, middle_size(options), options.senders[i]);
-    }
+    const std::uint64_t unit = unit_of_many(options, figure);
+    for (std::size_t i = 1; i < options.senders.size(); ++i) add(figure, unit, options.senders[i]);
     for (const std::uint32_t count : threads_of(options)) {
-      if (scales(figure)) add(figure, middle_size(options), count, true);
+      if (has_threads(figure)) add(figure, unit, count, true);
     }
   }
   if (found.empty()) throw std::invalid_argument("--bytes: a file has less than one unit of --sizes");
@@ -142,8 +146,8 @@ Job job_of(const Point& point, double seconds) {
   return {.files = fmt::format("{}-{}", writes(figure) ? "out" : "in", point.bytes),
           .writes = writes(figure),
           .random = figure == Figure::random_read || figure == Figure::random_write,
-          .used = figure == Figure::used_read || figure == Figure::used_write,
-          .synced = figure == Figure::synced,
+          .used = is_used(figure),
+          .synced = figure == Figure::synced || figure == Figure::used_synced,
           .unit = point.unit,
           .bytes = point.bytes,
           .processes = point.processes,

@@ -24,13 +24,14 @@ enum class Figure : std::uint8_t {
   write,         ///< over what the file has, without fsync
   synced,        ///< the same with fsync at the end of each pass
   random_write,  ///< 4 KiB each, without fsync
-  used_write,    ///< as write, and each byte is stored before: in small pieces with one buffer, and by one call
+  used_synced,   ///< as synced, and each byte is stored before: in small pieces with one buffer, and by one call
 };
 inline constexpr Figure kFigures[] = {Figure::hit,         Figure::first,        Figure::cold,
                                       Figure::random_read, Figure::used_read,    Figure::write,
-                                      Figure::synced,      Figure::random_write, Figure::used_write};
+                                      Figure::synced,      Figure::random_write, Figure::used_synced};
 
-/// "hit", "first", "cold", "random-read", "used-read", "write", "write-synced", "random-write", "used-write".
+/// "hit", "first", "cold", "random-read", "used-read", "write", "write-synced", "random-write",
+/// "used-write-synced".
 std::string word_of(Figure figure);
 
 struct Point {
@@ -48,9 +49,9 @@ void add_options(CLI::App& command, Options& options);
 /// Of these, the one that says where the files are made.
 void add_directory_option(CLI::App& command, Options& options);
 
-/// Every size with the first number of processes; hits and writes at the middle size with the other numbers too, and
-/// with those of threads. The bytes of a point are shared out among its processes or threads. Throws
-/// std::invalid_argument for sizes that no file can have.
+/// Every size with the first number of processes; one size of each figure, but for random calls, with the other numbers
+/// too; hits and writes with those of threads. The bytes of a point are shared out among its processes or threads.
+/// Throws std::invalid_argument for sizes that no file can have.
 std::vector<Point> points(const Options& options);
 
 /// What a program is asked for at that point, but for the folder of the files.

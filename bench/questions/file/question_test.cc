@@ -44,10 +44,11 @@ std::vector<Shape> shapes(const std::vector<Point>& points, Figure figure, bool 
 TEST(FileQuestion, EverySizeWithTheFirstNumberAndEveryNumberAtTheMiddleSize) {
   const std::vector<Point> all = points(options());
   const std::vector sizes{Shape(1, 512), Shape(1, 64 << 10), Shape(1, 16 * kMiB)};
-  for (const Figure figure : {Figure::first, Figure::cold}) EXPECT_EQ(shapes(all, figure), sizes);
   std::vector numbers = sizes;
   numbers.insert(numbers.end(), {Shape(2, 64 << 10), Shape(48, 64 << 10)});
-  for (const Figure figure : {Figure::hit, Figure::write, Figure::synced}) EXPECT_EQ(shapes(all, figure), numbers);
+  for (const Figure figure : {Figure::hit, Figure::first, Figure::cold, Figure::write, Figure::synced}) {
+    EXPECT_EQ(shapes(all, figure), numbers) << word_of(figure);
+  }
   for (const Figure figure : {Figure::random_read, Figure::random_write}) {
     EXPECT_THAT(shapes(all, figure), ElementsAre(Shape(1, 4096)));
   }
@@ -66,8 +67,9 @@ TEST(FileQuestion, HitsAndWritesAreMeasuredWithThreadsToo) {
 }
 
 TEST(FileQuestion, BytesAreUsedInPiecesThatFitACacheAndByOneCall) {
-  for (const Figure figure : {Figure::used_read, Figure::used_write}) {
-    EXPECT_THAT(shapes(points(options()), figure), ElementsAre(Shape(1, 64 << 10), Shape(1, 16 * kMiB)));
+  for (const Figure figure : {Figure::used_read, Figure::used_synced}) {
+    EXPECT_THAT(shapes(points(options()), figure),
+                ElementsAre(Shape(1, 64 << 10), Shape(1, 16 * kMiB), Shape(2, 64 << 10), Shape(48, 64 << 10)));
     Options many = options();
     many.senders = {8};
     EXPECT_THAT(shapes(points(many), figure), ElementsAre(Shape(8, 64 << 10), Shape(8, 2 * kMiB)));
@@ -91,6 +93,18 @@ TEST(FileQuestion, WhatNoFileCanHaveIsLeftOutAndNothingAtAllIsRefused) {
   EXPECT_THROW((void)points(asked), std::invalid_argument);
   asked.sizes = {100};
   EXPECT_THROW((void)points(asked), std::invalid_argument);
+}
+
+TEST(FileQuestion, EveryWriteOfTheSeedIsSynced) {
+  Options asked = options();
+  asked.file.figures = {"seed"};
+  std::set<Figure> writing;
+  for (const Point& point : points(asked)) {
+    const Job job = job_of(point, 0.5);
+    EXPECT_EQ(job.synced, job.writes) << word_of(point.figure);
+    if (job.writes) writing.insert(point.figure);
+  }
+  EXPECT_EQ(writing, (std::set{Figure::synced, Figure::used_synced}));
 }
 
 TEST(FileQuestion, FiguresCanBeChosen) {
