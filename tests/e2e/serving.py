@@ -59,17 +59,19 @@ class Server:
     """`wherry serve` of a directory, which can be killed and started again at the same address. NO_PASSTHROUGH among the
     options is for its mounts."""
 
-    def __init__(self, root, *options, preexec_fn=None):
+    def __init__(self, root, *options, preexec_fn=None, prefix=(), env=None):
+        """`prefix` are words before the program's."""
         self.root = root
+        self.prefix = prefix
         self.options = [option for option in options if option != NO_PASSTHROUGH]
         self.mount_options = [option for option in options if option == NO_PASSTHROUGH]
         self.preexec_fn = preexec_fn
-        self.env = environment(WHERRY_JOB=f"test-{uuid.uuid4().hex[:12]}")
+        self.env = env or environment(WHERRY_JOB=f"test-{uuid.uuid4().hex[:12]}")
         self.address = "wherry://0:7000"
         self.start()
 
     def start(self):
-        self.process = subprocess.Popen([PROGRAM, "serve", "--root", self.root, "--listen", self.address, *self.options],
+        self.process = subprocess.Popen([*self.prefix, PROGRAM, "serve", "--root", self.root, "--listen", self.address, *self.options],
                                         env=self.env, stderr=subprocess.PIPE, text=True, preexec_fn=self.preexec_fn)
         assert "serving" in self.process.stderr.readline()
 
@@ -87,12 +89,12 @@ class Server:
 class Mount:
     """`wherry mount` of a server on a directory, which is made."""
 
-    def __init__(self, server, directory, *options, preexec_fn=None):
+    def __init__(self, server, directory, *options, preexec_fn=None, prefix=(), env=None):
         with contextlib.suppress(FileExistsError):  # of a daemon that was killed nothing can be asked
             os.mkdir(directory)
         self.directory = directory
-        self.process = subprocess.Popen([PROGRAM, "mount", server.address, directory, *server.mount_options, *options], env=server.env,
-                                        stderr=subprocess.PIPE, text=True, preexec_fn=preexec_fn)
+        command = [*prefix, PROGRAM, "mount", server.address, directory, *server.mount_options, *options]
+        self.process = subprocess.Popen(command, env=env or server.env, stderr=subprocess.PIPE, text=True, preexec_fn=preexec_fn)
         self.said = self.process.stderr.readline()
 
     def daemon(self):
