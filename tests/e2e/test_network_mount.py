@@ -50,11 +50,11 @@ def cards(hosts, server, count=1):
         yield found
 
 
-def start(hosts, code, *command):
+def start(hosts, code, *command, key="key"):
     """A program of the far host whose transfers go past the first card, in that card's directory."""
     mount = hosts.folder / "card0"
     words = ["run", "--files", mount, "--file-path", "host", "--", *command, sys.executable, "-c", f"import os\nos.chdir({str(mount)!r})\n{code}"]
-    return hosts.start(hosts.far, *words, env={"WHERRY_FILES_REPORT": "1", **hosts.timeout}, stdout=subprocess.PIPE, text=True)
+    return hosts.start(hosts.far, *words, key=key, env={"WHERRY_FILES_REPORT": "1", **hosts.timeout}, stdout=subprocess.PIPE, text=True)
 
 
 def finish(program):
@@ -76,6 +76,22 @@ assert os.pwrite(file, data, 0) == len(data) == os.fstat(file).st_size
         _, errors = finish(start(hosts, code))
     report = Report(errors.splitlines()[-1])
     assert (report.calls("reads from the host"), report.calls("writes to the host")) == (1, 1), errors
+    assert (root / "copy").read_bytes() == data
+
+
+@needs_host_path
+def test_a_program_that_the_server_refuses_transfers_through_the_mount(hosts, server, root):
+    data = os.urandom(MIB)
+    (root / "file").write_bytes(data)
+    hosts.make_key("another")
+    code = """
+data = os.pread(os.open("file", os.O_RDONLY), 1 << 20, 0)
+assert os.pwrite(os.open("copy", os.O_WRONLY | os.O_CREAT), data, 0) == len(data)
+"""
+    with cards(hosts, server):
+        _, errors = finish(start(hosts, code, key="another"))
+    report = Report(errors.splitlines()[-1])
+    assert (report.calls("reads by the kernel"), report.calls("writes by the kernel")) == (1, 1), errors
     assert (root / "copy").read_bytes() == data
 
 
