@@ -437,6 +437,10 @@ void closes_number(int fd) noexcept {
   if (!call_state.active) end_direct();
 }
 
+bool is_in_direct() noexcept { return call_state.active; }
+
+void become_thread_of_direct() noexcept { call_state.active = true; }
+
 void end_direct() noexcept {
   const int error = errno;
   const file::mapped::SignalsBlocked blocked;  // a handler would wait for the thread that it interrupts

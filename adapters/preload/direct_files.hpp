@@ -110,6 +110,10 @@ void never_direct(int fd) noexcept;
 /// To be called before the program closes a number that it has not opened. If the number is libwherry-direct.so's,
 /// closes all of the library's descriptors first, before it can become another file's.
 void closes_number(int fd) noexcept;
+/// Whether this thread is in a DirectCall, or is one of libwherry-direct.so's.
+bool is_in_direct() noexcept;
+/// To be called first in each thread that libwherry-direct.so starts.
+void become_thread_of_direct() noexcept;
 /// Closes all files and connections: from then on the kernel makes each transfer. Returns once that is done, by any
 /// thread. The caller must not have a DirectCall.
 void end_direct() noexcept;

@@ -21,7 +21,7 @@
   X(ppoll) X(__ppoll_chk) X(pselect) X(epoll_pwait) X(epoll_pwait2) X(longjmp) X(_longjmp) X(siglongjmp)        \
   X(__longjmp_chk) X(setcontext) X(swapcontext) X(sigaction) X(signal) X(__sysv_signal) X(sigset)               \
   X(sigignore) X(sigprocmask) X(pthread_sigmask) X(prctl) X(mlockall) X(setrlimit) X(prlimit)                   \
-  X(dl_iterate_phdr)
+  X(dl_iterate_phdr) X(pthread_create)
 
 // clang-format on
 

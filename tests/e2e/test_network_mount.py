@@ -63,6 +63,12 @@ def finish(program):
     return output, errors
 
 
+def cut(hosts):
+    """Until no connection is left."""
+    hosts.ip(hosts.near, "link set near0 down")
+    wait_until(lambda: not hosts.established(hosts.far), "the end of all connections")
+
+
 @needs_host_path
 def test_large_transfers_go_past_the_mount_over_the_network(hosts, server, root):
     data = os.urandom(3 * MIB + 1000)
@@ -137,15 +143,20 @@ while not os.path.exists("end"):
 
 
 @needs_host_path
-def test_a_program_goes_on_when_the_server_is_there_again(hosts, server, root):
+@pytest.mark.parametrize("gone", ["server", "link"])
+def test_a_program_goes_on_when_the_server_or_the_link_is_there_again(hosts, server, root, gone):
     data = os.urandom(MIB)
     (root / "file").write_bytes(data)
     with cards(hosts, server):
         program = start(hosts, GOES_ON)
         assert program.stdout.readline() == "begun\n"
         wait_until((root / "copy").exists, "a write")
-        server.kill()
-        server.start()
+        if gone == "server":
+            server.kill()
+            server.start()
+        else:
+            cut(hosts)
+            hosts.ip(hosts.near, "link set near0 up")
         before = os.stat(root / "copy").st_mtime_ns
         wait_until(lambda: os.stat(root / "copy").st_mtime_ns != before or program.poll() is not None, "a write after that")
         (root / "end").touch()
