@@ -16,10 +16,11 @@ namespace wherry::preload {
 namespace {
 
 constexpr std::string_view kPreload = "LD_PRELOAD=";
-// Variables that a child needs to read the same files in the same way.
-constexpr std::array<const char*, 7> kKept{"WHERRY_FILES",        "WHERRY_FILE_PATH", "WHERRY_FILE_PATHS",
-                                           "WHERRY_FILES_REPORT", "WHERRY_JOB",       "WHERRY_NODE",
-                                           "WHERRY_LOG"};
+// Variables that a child needs to read the same files in the same way, and to reach the same host.
+constexpr std::array<const char*, 13> kKept{
+    "WHERRY_FILES",        "WHERRY_FILE_PATH", "WHERRY_FILE_PATHS", "WHERRY_FILES_REPORT", "WHERRY_JOB",
+    "WHERRY_NODE",         "WHERRY_LOG",       "WHERRY_HOSTS",      "WHERRY_FABRIC",       "WHERRY_KEY",
+    "WHERRY_HOST_TIMEOUT", "WHERRY_LIBFABRIC", "WHERRY_MACHINE"};
 static_assert(kKept.size() + 1 <= kMostVariables);
 
 WHERRY_START_DATA const char* library = nullptr;

@@ -16,7 +16,7 @@ namespace wherry::preload {
 void keep_environment() noexcept;
 
 /// Words that `complete` may add to those of `given`.
-inline constexpr std::size_t kMostVariables = 8;
+inline constexpr std::size_t kMostVariables = 14;
 /// Returns the number of variables in a null-terminated list, or ProgramMemory::kUnreadable if the kernel would refuse
 /// it with EFAULT.
 std::size_t count_variables(char* const* given) noexcept;

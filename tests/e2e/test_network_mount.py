@@ -70,7 +70,8 @@ def cut(hosts):
 
 
 @needs_host_path
-def test_large_transfers_go_past_the_mount_over_the_network(hosts, server, root):
+@pytest.mark.parametrize("command", [(), ("env", "-i")], ids=["with its environment", "without one"])
+def test_large_transfers_go_past_the_mount_over_the_network(hosts, server, root, command):
     data = os.urandom(3 * MIB + 1000)
     (root / "file").write_bytes(data)
     code = """
@@ -79,7 +80,7 @@ file = os.open("copy", os.O_WRONLY | os.O_CREAT)
 assert os.pwrite(file, data, 0) == len(data) == os.fstat(file).st_size
 """
     with cards(hosts, server):
-        _, errors = finish(start(hosts, code))
+        _, errors = finish(start(hosts, code, *command))
     report = Report(errors.splitlines()[-1])
     assert (report.calls("reads from the host"), report.calls("writes to the host")) == (1, 1), errors
     assert (root / "copy").read_bytes() == data
