@@ -156,6 +156,7 @@ std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off
   const int error = errno;
   ChosenWay chosen;
   std::int64_t got = -1;
+  Hit hit = Hit::not_checked;
   {
     const DirectCall here(kMostWaitMs);
     DirectUse use(fd, false, bytes);
@@ -164,13 +165,13 @@ std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off
     if (chosen.is(Way::host)) got = use.read(at, buffer, bytes);
     if (chosen.is(Way::host) && got >= 0) use.succeeded();
     if (chosen.is(Way::host) && got < 0) use.give_up();
-    if (reports() && pages == Pages::all) count_hit(fd);
+    hit = pages == Pages::all ? Hit::yes : Hit::no;
   }
   errno = error;
   if (chosen.is(Way::kernel)) got = WHERRY_NEXT(pread, fd, buffer, bytes, offset);
   if (got < 0 && !chosen.is(Way::kernel)) return std::nullopt;
   chosen.note(got);
-  if (reports()) count_transfer(fd, false, chosen.is(Way::host) ? Route::host : Route::kernel, got);
+  if (reports()) count_transfer(fd, false, chosen.is(Way::host) ? Route::host : Route::kernel, got, hit);
   return got;
 }
 

@@ -30,6 +30,7 @@
 #include "next.hpp"
 #include "processes.hpp"
 #include "program_memory.hpp"
+#include "report.hpp"
 #include "sharing.hpp"
 #include "shortened.hpp"
 #include "stepping_aside.hpp"
@@ -50,6 +51,7 @@ void repair_after_fork() noexcept {
   const int error = errno;
   repair_sharing_after_fork();
   repair_descriptors_after_fork();
+  if (reports()) begin_report_anew();
   errno = error;
 }
 

@@ -25,11 +25,12 @@ namespace {
 struct Sum {
   std::atomic<std::uint64_t> calls{0};
   std::atomic<std::uint64_t> bytes{0};
+  std::atomic<std::uint64_t> checked{0};  // of the calls, whether they are hits
+  std::atomic<std::uint64_t> hits{0};
 };
 
 constexpr std::size_t kRoutes = 4;
 constinit std::array<std::array<Sum, kRoutes>, 2> sums{};  // of reads, of writes
-constinit std::atomic<std::uint64_t> hits{0};
 
 enum class Counted : std::uint8_t { not_known, yes, no };
 constinit std::array<std::atomic<Counted>, kDescriptors> counted{};
@@ -66,11 +67,18 @@ class Line {
     add(" calls ");
     add(sum.bytes.load(std::memory_order_relaxed));
     add(" bytes");
+    const std::uint64_t checked = sum.checked.load(std::memory_order_relaxed);
+    if (checked == 0) return;
+    add(", ");
+    add(sum.hits.load(std::memory_order_relaxed));
+    add(" of ");
+    add(checked);
+    add(" found in memory");
   }
   [[nodiscard]] std::string_view text() const { return {text_.data(), length_}; }
 
  private:
-  std::array<char, 512> text_{};
+  std::array<char, 1024> text_{};
   std::size_t length_ = 0;
 };
 
@@ -85,8 +93,6 @@ __attribute__((destructor)) void print_report() {
   for (std::size_t writes = 0; writes < sums.size(); writes++) {
     for (std::size_t way = 0; way < kRoutes; way++) line.add(kNames[writes][way], sums[writes][way]);
   }
-  line.add("; found in memory: ");
-  line.add(hits.load(std::memory_order_relaxed));
   line.add("\n");
   (void)!WHERRY_NEXT(write, STDERR_FILENO, line.text().data(), line.text().size());
 }
@@ -99,20 +105,26 @@ void read_report_environment() noexcept {
   detail::reports = text == "1" || text == "on" || text == "true" || text == "yes";
 }
 
-void count_transfer(int fd, bool writes, Route route, ssize_t result) noexcept {
+void count_transfer(int fd, bool writes, Route route, ssize_t result, Hit hit) noexcept {
   const int error = errno;
   if (result >= 0 && is_counted(fd)) {
     Sum& sum = sums[writes ? 1 : 0][static_cast<std::size_t>(route)];
     sum.calls.fetch_add(1, std::memory_order_relaxed);
     sum.bytes.fetch_add(static_cast<std::uint64_t>(result), std::memory_order_relaxed);
+    if (hit != Hit::not_checked) sum.checked.fetch_add(1, std::memory_order_relaxed);
+    if (hit == Hit::yes) sum.hits.fetch_add(1, std::memory_order_relaxed);
   }
   errno = error;
 }
 
-void count_hit(int fd) noexcept {
-  const int error = errno;
-  if (is_counted(fd)) hits.fetch_add(1, std::memory_order_relaxed);
-  errno = error;
+void begin_report_anew() noexcept {
+  for (auto& of_one_kind : sums) {
+    for (Sum& sum : of_one_kind) {
+      for (auto* const count : {&sum.calls, &sum.bytes, &sum.checked, &sum.hits}) {
+        count->store(0, std::memory_order_relaxed);
+      }
+    }
+  }
 }
 
 void forget_reported(int fd) noexcept {

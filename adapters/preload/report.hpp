@@ -20,10 +20,13 @@ extern constinit bool reports;
 }
 inline bool reports() noexcept { return detail::reports; }
 
+/// Whether all pages of a read were in memory.
+enum class Hit : std::uint8_t { not_checked, no, yes };
+
 /// Counts a transfer of a descriptor's file by its result. Failures are not counted.
-void count_transfer(int fd, bool writes, Route route, ssize_t result) noexcept;
-/// Counts a hit: the pages of a read of a mount's file were in memory. On the path `auto` the kernel makes such a read.
-void count_hit(int fd) noexcept;
+void count_transfer(int fd, bool writes, Route route, ssize_t result, Hit hit = Hit::not_checked) noexcept;
+/// To be called in a forked child: the transfers so far are in its parent's line.
+void begin_report_anew() noexcept;
 /// To be called when the descriptor's number is another file's.
 void forget_reported(int fd) noexcept;
 

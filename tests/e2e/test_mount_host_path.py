@@ -104,6 +104,20 @@ assert os.pwrite(file, data, 0) == len(data) == os.fstat(file).st_size
     assert (tmp_path / "root/copy").read_bytes() == data
 
 
+def test_the_report_says_for_each_way_how_many_reads_found_their_pages_in_memory(server, here, tmp_path):
+    (tmp_path / "root/file").write_bytes(os.urandom(MIB))
+    code = """
+file = os.open("file", os.O_RDONLY)
+data = os.pread(file, 1 << 20, 0)
+assert os.read(file, 1 << 20) == data  # the kernel's, which keeps its pages
+for _ in range(2):
+    assert os.pread(file, 1 << 20, 0) == data
+"""
+    _, report = run(server, here, code)
+    assert f"reads from the host: 3 calls {3 * MIB} bytes, 2 of 3 found in memory" in report.said
+    assert report.said.count("found in memory") == 1, "of the kernel's read it is not known"
+
+
 def test_nothing_goes_past_the_mount_unless_a_path_was_chosen(server, here, tmp_path):
     (tmp_path / "root/file").write_bytes(os.urandom(8 * MIB))
     code = """
