@@ -2,6 +2,7 @@
 """`wherry mount` of a server on another host: what a mount promises, and transfers past it, over the network."""
 
 import contextlib
+import errno
 import os
 import subprocess
 import sys
@@ -37,12 +38,12 @@ def server(hosts, root):
 
 
 @contextlib.contextmanager
-def cards(hosts, server, count=1):
+def cards(hosts, server, count=1, options=()):
     """As many mounts on the far host, each a client of its own. Gives their directories as the tests see them."""
     with contextlib.ExitStack() as stack:
         found = []
         for number in range(count):
-            card = Mount(server, hosts.folder / f"card{number}", prefix=hosts.inside(hosts.far),
+            card = Mount(server, hosts.folder / f"card{number}", *options, prefix=hosts.inside(hosts.far),
                          env=hosts.environment(hosts.far, **hosts.timeout))
             if "/dev/fuse" in card.said:
                 pytest.skip(f"no FUSE in a user namespace here: {card.said}")
@@ -163,6 +164,17 @@ def test_a_program_goes_on_when_the_server_or_the_link_is_there_again(hosts, ser
         (root / "end").touch()
         finish(program)
     assert (root / "copy").read_bytes() == data
+
+
+def test_calls_fail_while_the_link_is_cut_and_succeed_once_it_is_not(hosts, server, root):
+    (root / "file").write_bytes(b"content")
+    with cards(hosts, server, options=["--timeout", "1"]) as (here,), Program() as program:
+        file = program.open(here / "file", os.O_RDONLY)
+        cut(hosts)
+        assert program.open(here / "other", os.O_RDONLY) == -errno.EIO
+        hosts.ip(hosts.near, "link set near0 up")
+        wait_until(lambda: program.open(here / "file", os.O_RDONLY) > 0, "the server")
+        assert program.pread(file, 100, 0) == b"content"
 
 
 def is_delegated(path):
