@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "direct_costs.hpp"
 
-#include <sys/resource.h>
 #include <time.h>
 
 #include <atomic>
+
+#include "core_time.hpp"
 
 namespace wherry::preload {
 namespace {
@@ -25,15 +26,13 @@ std::uint64_t now_ns() noexcept {
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
 }
 
-/// Returns how often another thread has taken this one's core.
-long preemptions() noexcept {
-  rusage usage{};
-  return ::getrusage(RUSAGE_THREAD, &usage) == 0 ? usage.ru_nivcsw : 0;
-}
-
 void show_costs(const DirectUse& use) noexcept {
   if (asked_where.load(std::memory_order_relaxed) || asked_where.exchange(true, std::memory_order_relaxed)) return;
   costs.show_in(use.transfer_classes());
+}
+
+void note_core() noexcept {
+  if (const auto more = more_core_time()) costs.note_core(more->ran_ns, more->waited_ns);
 }
 
 /// For a read whose pages are missing. The kernel reads ahead for reads in order, so most of those are hits.
@@ -57,6 +56,7 @@ ChosenWay::ChosenWay(const DirectUse& use, Kind kind, std::uint64_t offset, std:
     return;
   }
   show_costs(use);
+  note_core();
   transfer_ = {.kind = kind,
                .bytes = bytes,
                .in_order = kind == Kind::write ? kWritesInOrder : use.is_sequential(offset, bytes),
@@ -77,6 +77,7 @@ ChosenWay::ChosenWay(const DirectUse& use, Kind kind, std::uint64_t offset, std:
 }
 
 ChosenWay ChosenWay::before_opening(std::size_t bytes) noexcept {
+  note_core();
   ChosenWay way;
   way.transfer_ = {.kind = Kind::write, .bytes = bytes, .in_order = kWritesInOrder, .crowded = costs.is_crowded()};
   way.choice_ = costs.choose(way.transfer_);
@@ -89,15 +90,12 @@ void ChosenWay::begin(const DirectUse& use) noexcept {
   begin();
 }
 
-void ChosenWay::begin() noexcept {
-  preemptions_ = preemptions();
-  begun_ = now_ns();
-}
+void ChosenWay::begin() noexcept { begun_ = now_ns(); }
 
 void ChosenWay::note(ssize_t moved) const noexcept {
   if (begun_ == 0 || moved != static_cast<ssize_t>(transfer_.bytes)) return;
   const std::uint64_t took = now_ns() - begun_;
-  costs.note(transfer_, *choice_, took, preemptions() != preemptions_, is_typical_);
+  costs.note(transfer_, *choice_, took, is_typical_);
 }
 
 void forget_costs_after_fork() noexcept {

@@ -45,7 +45,6 @@ class ChosenWay {
   std::optional<file::PathCosts::Choice> choice_;
   file::PathCosts::Transfer transfer_;
   std::uint64_t begun_ = 0;  ///< in ns; 0: nothing is recorded
-  long preemptions_ = 0;     ///< preemptions of the thread before
   bool is_typical_ = true;
   bool is_forced_ = false;  ///< goes past the mount because too few writes have, to tell how long they take
 };

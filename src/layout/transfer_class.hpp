@@ -41,7 +41,7 @@ struct TransferTraits {
   TransferKind kind = TransferKind::miss;
   std::uint64_t bytes = 0;  ///< of a class: its smallest size; all but the largest class end below twice that
   bool in_order = false;    ///< it begins where the file's last transfer ended: the kernel may have read ahead
-  bool crowded = false;     ///< other threads wanted the cores
+  bool crowded = false;     ///< threads wait for a core
 };
 static_assert(sizeof(TransferTraits) == 24, "no part of the page");
 

@@ -43,35 +43,54 @@ class PathCosts {
   }
 
   /// Records the duration of a transfer.
-  /// @param preempted  whether another thread used the thread's core meanwhile
   /// @param typical  false: it is counted, but the estimate stays
-  void note(const Transfer& transfer, const Choice& choice, std::uint64_t nanoseconds, bool preempted,
-            bool typical = true) noexcept {
+  void note(const Transfer& transfer, const Choice& choice, std::uint64_t nanoseconds, bool typical = true) noexcept {
     if (typical) measure(transfer, choice.way, nanoseconds);
     layout::TransferWay& way = way_of(classes_[class_of(transfer)], choice.way);
     way.calls.fetch_add(1, std::memory_order_relaxed);
     way.bytes.fetch_add(transfer.bytes, std::memory_order_relaxed);
     if (choice.explores) way.explored.fetch_add(1, std::memory_order_relaxed);
     time_.fetch_add(nanoseconds, std::memory_order_relaxed);
-    const std::uint64_t crowd = crowd_.load(std::memory_order_relaxed);
-    crowd_.store(crowd - crowd / kWeight + (preempted ? kAlways / kWeight : 0), std::memory_order_relaxed);
     show(class_of(transfer), choice.way);
   }
 
-  /// Whether many of the last transfers were preempted. Then a way that also needs the server's thread takes longer.
-  [[nodiscard]] bool is_crowded() const noexcept { return crowd_.load(std::memory_order_relaxed) >= kAlways / 2; }
+  /// Records how long a thread has run on a core, and how long it has waited for one, since its last record.
+  void note_core(std::uint64_t ran_ns, std::uint64_t waited_ns) noexcept {
+    const auto add = [](std::atomic<std::uint64_t>& sum, std::uint64_t more) {
+      const std::uint64_t before = sum.load(std::memory_order_relaxed);
+      sum.store(before - before / kWeight + more, std::memory_order_relaxed);
+    };
+    add(ran_, ran_ns);
+    add(waited_, waited_ns);
+    const std::uint64_t ran = std::max<std::uint64_t>(ran_.load(std::memory_order_relaxed), 1);
+    const std::uint64_t slow = kAlone + kAlone * waited_.load(std::memory_order_relaxed) / ran;
+    slowness_.store(std::min(slow, kMostSlowness), std::memory_order_relaxed);
+  }
+
+  /// Whether threads wait for a core at least half as long as they run. Then a way that needs more threads takes
+  /// longer.
+  [[nodiscard]] bool is_crowded() const noexcept {
+    return slowness_.load(std::memory_order_relaxed) >= kAlone + kAlone / 2;
+  }
 
   /// Estimated ns for a transfer of the nominal size of its class. For a class without samples: that of the nearest
-  /// class with samples.
+  /// class with samples, or a first estimate for free cores. What was not measured on crowded cores is expected to be
+  /// as much slower there as the other way is: both need threads of other processes, and wait for these, too.
   [[nodiscard]] std::uint64_t estimate(const Transfer& transfer, Way way) const noexcept {
-    for (const unsigned turned : {0U, 1U, 2U, 3U}) {
-      Transfer near = transfer;
-      near.in_order = transfer.in_order != ((turned & 1U) != 0);
-      near.crowded = transfer.crowded != ((turned & 2U) != 0);
-      const auto known = way_of(classes_[class_of(near)], way).estimate_ns.load(std::memory_order_relaxed);
-      if (known != 0) return known;
+    if (const std::uint64_t known = measured(transfer, way); known != 0) return known;
+    Transfer there = transfer;
+    there.crowded = !transfer.crowded;
+    std::uint64_t base = measured(there, way);
+    std::uint64_t base_of_other = measured(there, other(way));
+    if (base == 0) {
+      base = first_estimate(transfer, way);
+      base_of_other = transfer.crowded ? first_estimate(transfer, other(way)) : 0;
+      if (transfer.crowded && transfer.kind == Kind::hit && way == Way::kernel)
+        return base * slowness_.load(std::memory_order_relaxed) / kAlone;  // needs no other thread
     }
-    return first_estimate(transfer.kind, way, nominal_bytes(size_class(transfer.bytes)));
+    const std::uint64_t others = measured(transfer, other(way));
+    if (others == 0 || base_of_other == 0) return base;
+    return std::max<std::uint64_t>(base * others / base_of_other, 1);
   }
 
   [[nodiscard]] Way faster(const Transfer& transfer) const noexcept {
@@ -122,7 +141,8 @@ class PathCosts {
   static constexpr std::uint64_t kShare = 100;
   static constexpr std::uint64_t kWeight = 8;
   static constexpr std::uint64_t kMostGrowth = 4;
-  static constexpr std::uint64_t kAlways = 1024;  // value of crowd_ if every transfer was preempted
+  static constexpr std::uint64_t kAlone = 256;  // slowness of a thread that never waits for a core
+  static constexpr std::uint64_t kMostSlowness = 256 * kAlone;
 
   static constexpr Way other(Way way) { return way == Way::host ? Way::kernel : Way::host; }
   static constexpr std::size_t size_class(std::uint64_t bytes) {
@@ -153,16 +173,27 @@ class PathCosts {
     to.explored.store(from.explored.load(std::memory_order_relaxed), std::memory_order_relaxed);
   }
 
-  /// The estimate without samples: ns per call, and ns per KiB.
-  static constexpr std::uint64_t first_estimate(Kind kind, Way way, std::uint64_t bytes) {
+  /// The estimate of this class, or of the one in the other order. 0: there are no samples.
+  [[nodiscard]] std::uint64_t measured(const Transfer& transfer, Way way) const noexcept {
+    Transfer near = transfer;
+    for (const bool in_order : {transfer.in_order, !transfer.in_order}) {
+      near.in_order = in_order;
+      const auto known = way_of(classes_[class_of(near)], way).estimate_ns.load(std::memory_order_relaxed);
+      if (known != 0) return known;
+    }
+    return 0;
+  }
+
+  /// The estimate without samples, on free cores: ns per call, and ns per KiB.
+  static constexpr std::uint64_t first_estimate(const Transfer& transfer, Way way) {
     struct Cost {
       std::uint64_t call;
       std::uint64_t each_kib;
     };
     constexpr std::array<std::array<Cost, 2>, 3> kCosts{
         {{{{6'000, 80}, {4'000, 100}}}, {{{6'000, 80}, {40'000, 700}}}, {{{10'000, 90}, {40'000, 600}}}}};
-    const Cost& cost = kCosts[static_cast<std::size_t>(kind)][static_cast<std::size_t>(way)];
-    return cost.call + cost.each_kib * (bytes / 1024);
+    const Cost& cost = kCosts[static_cast<std::size_t>(transfer.kind)][static_cast<std::size_t>(way)];
+    return cost.call + cost.each_kib * (nominal_bytes(size_class(transfer.bytes)) / 1024);
   }
 
   std::array<layout::TransferClass, layout::kTransferClasses> classes_{};
@@ -171,9 +202,13 @@ class PathCosts {
   std::atomic<layout::TransferClass*> shown_{nullptr};
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> explored_{0};
-  std::atomic<std::uint64_t> time_{0};   ///< total of all transfers, in ns
-  std::atomic<std::uint64_t> lost_{0};   ///< expected extra time of explorations, in ns
-  std::atomic<std::uint64_t> crowd_{0};  ///< running share of preempted transfers, in units of 1 / kAlways
+  std::atomic<std::uint64_t> time_{0};  ///< total of all transfers, in ns
+  std::atomic<std::uint64_t> lost_{0};  ///< expected extra time of explorations, in ns
+  // Decaying sums of all threads, in ns.
+  std::atomic<std::uint64_t> ran_{0};
+  std::atomic<std::uint64_t> waited_{0};
+  /// The time that threads take, divided by that with a core of their own; times kAlone.
+  std::atomic<std::uint64_t> slowness_{kAlone};
 };
 
 }  // namespace wherry::file

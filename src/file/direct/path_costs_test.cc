@@ -32,7 +32,7 @@ Course run(PathCosts& costs, const Machine& machine, Kind kind, std::uint64_t by
     const PathCosts::Transfer transfer{.kind = kind, .bytes = bytes};
     const PathCosts::Choice choice = costs.choose(transfer);
     const std::uint64_t took = machine.time(choice.way);
-    costs.note(transfer, choice, took, false);
+    costs.note(transfer, choice, took);
     course.by_host += choice.way == Way::host ? 1 : 0;
     course.explored += choice.explores ? 1 : 0;
     course.time += took;
@@ -89,15 +89,15 @@ TEST(CostsOfPaths, OfOneSizeAndKindSayNothingOfOthers) {
 TEST(CostsOfPaths, AreNotMovedFarByOneCallThatHadNoCore) {
   PathCosts costs;
   run(costs, {.host = 100'000, .kernel = 200'000}, Kind::miss, 1 << 20, 1000);
-  costs.note({.kind = Kind::miss, .bytes = 1 << 20}, {.way = Way::host, .explores = false}, 1'000'000'000, true);
+  costs.note({.kind = Kind::miss, .bytes = 1 << 20}, {.way = Way::host, .explores = false}, 1'000'000'000);
   EXPECT_LT(costs.estimate({.kind = Kind::miss, .bytes = 1 << 20}, Way::host), 150'000U);
 }
 
 constexpr Transfer kMiss{.kind = Kind::miss, .bytes = 1 << 20};
 constexpr Transfer kMissInOrder{.kind = Kind::miss, .bytes = 1 << 20, .in_order = true};
 
-void note(PathCosts& costs, const Transfer& transfer, Way way, std::uint64_t nanoseconds, bool preempted = false) {
-  costs.note(transfer, {.way = way, .explores = false}, nanoseconds, preempted);
+void note(PathCosts& costs, const Transfer& transfer, Way way, std::uint64_t nanoseconds) {
+  costs.note(transfer, {.way = way, .explores = false}, nanoseconds);
 }
 
 TEST(CostsOfPaths, AreTheMeanOfTheFirstTransfers) {
@@ -110,7 +110,7 @@ TEST(CostsOfPaths, AreTheMeanOfTheFirstTransfers) {
 TEST(CostsOfPaths, AreNotThoseOfTransfersThatTouchNewMemory) {
   PathCosts costs;
   const std::uint64_t before = costs.estimate(kMiss, Way::host);
-  costs.note(kMiss, {.way = Way::host, .explores = false}, 2 * before, false, false);
+  costs.note(kMiss, {.way = Way::host, .explores = false}, 2 * before, false);
   EXPECT_EQ(costs.estimate(kMiss, Way::host), before);
 }
 
@@ -146,15 +146,75 @@ TEST(CostsOfPaths, OfAClassThatWasNotMeasuredAreThoseOfTheNearest) {
   EXPECT_EQ(costs.estimate(kMiss, Way::host), 123'000U);
 }
 
-TEST(CostsOfPaths, TellCrowdedCoresByThreadsThatLostTheirs) {
+constexpr std::uint64_t kMs = 1'000'000;
+
+TEST(CostsOfPaths, TellCrowdedCoresByThreadsThatWaitForOne) {
   PathCosts costs;
   EXPECT_FALSE(costs.is_crowded());
-  note(costs, kMiss, Way::host, 100'000, true);
+  costs.note_core(20 * kMs, kMs);
   EXPECT_FALSE(costs.is_crowded());
-  for (int i = 0; i < 30; ++i) note(costs, kMiss, Way::host, 100'000, true);
+  for (int i = 0; i < 30; ++i) costs.note_core(5 * kMs, 15 * kMs);
   EXPECT_TRUE(costs.is_crowded());
-  for (int i = 0; i < 30; ++i) note(costs, kMiss, Way::host, 100'000, false);
+  for (int i = 0; i < 30; ++i) costs.note_core(5 * kMs, 0);
   EXPECT_FALSE(costs.is_crowded());
+}
+
+constexpr Transfer on_crowded_cores(Transfer transfer) {
+  transfer.crowded = true;
+  return transfer;
+}
+
+TEST(CostsOfPaths, OnCrowdedCoresAreExpectedToBeLongByBothWays) {
+  for (const Kind kind : {Kind::miss, Kind::write}) {
+    PathCosts costs;
+    const Transfer transfer = on_crowded_cores({.kind = kind, .bytes = 1 << 18});
+    const std::uint64_t by_host = costs.estimate(transfer, Way::host);
+    const std::uint64_t by_kernel = costs.estimate(transfer, Way::kernel);
+    for (int i = 0; i < 50; ++i) note(costs, transfer, Way::host, 20 * by_host);
+    EXPECT_NEAR(static_cast<double>(costs.estimate(transfer, Way::kernel)), 20.0 * static_cast<double>(by_kernel),
+                static_cast<double>(by_kernel));
+    EXPECT_EQ(costs.faster(transfer), Way::host);
+    note(costs, transfer, Way::kernel, by_kernel);
+    EXPECT_EQ(costs.faster(transfer), Way::kernel) << "what was measured counts";
+  }
+}
+
+TEST(CostsOfPaths, OfPagesInMemoryWaitOnlyForTheThreadsOwnCore) {
+  PathCosts costs;
+  const Transfer hit = on_crowded_cores({.kind = Kind::hit, .bytes = 1 << 20});
+  const std::uint64_t by_kernel = costs.estimate(hit, Way::kernel);
+  costs.note_core(kMs, 3 * kMs);
+  for (int i = 0; i < 50; ++i) note(costs, hit, Way::host, 20 * by_kernel);
+  EXPECT_EQ(costs.estimate(hit, Way::kernel), 4 * by_kernel);
+}
+
+TEST(CostsOfPaths, OfAServerThatIsFarAreNotExpectedOfTheMount) {
+  PathCosts costs;
+  const Transfer transfer{.kind = Kind::write, .bytes = 1 << 16};
+  const std::uint64_t by_kernel = costs.estimate(transfer, Way::kernel);
+  for (int i = 0; i < 50; ++i) {
+    costs.note_core(kMs, kMs / 10);  // it sleeps while the server answers
+    note(costs, transfer, Way::host, 10 * by_kernel);
+  }
+  EXPECT_FALSE(costs.is_crowded());
+  EXPECT_EQ(costs.estimate(transfer, Way::kernel), by_kernel);
+  EXPECT_EQ(costs.faster(transfer), Way::kernel);
+}
+
+TEST(CostsOfPaths, OfOneWayOnFreeCoresAreComparableWithThoseOfTheOtherOnCrowdedOnes) {
+  PathCosts costs;
+  const Transfer crowded = on_crowded_cores(kMiss);
+  note(costs, kMiss, Way::host, 50'000);
+  note(costs, kMiss, Way::kernel, 100'000);
+  for (int i = 0; i < 50; ++i) note(costs, crowded, Way::host, 500'000);
+  EXPECT_NEAR(static_cast<double>(costs.estimate(crowded, Way::kernel)), 1'000'000, 10'000);
+  EXPECT_EQ(costs.faster(crowded), Way::host);
+
+  PathCosts others;
+  for (int i = 0; i < 50; ++i) note(others, crowded, Way::host, 500'000);
+  for (int i = 0; i < 50; ++i) note(others, crowded, Way::kernel, 900'000);
+  note(others, kMiss, Way::host, 50'000);
+  EXPECT_NEAR(static_cast<double>(others.estimate(kMiss, Way::kernel)), 90'000, 1000);
 }
 
 TEST(CostsOfPaths, ThatAreShownAreThoseOfEachClassOnceThereAreSome) {
