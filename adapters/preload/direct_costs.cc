@@ -57,6 +57,7 @@ ChosenWay::ChosenWay(const DirectUse& use, Kind kind, std::uint64_t offset, std:
   }
   show_costs(use);
   note_core();
+  costs.note_server(use.is_shared());
   transfer_ = {.kind = kind,
                .bytes = bytes,
                .in_order = kind == Kind::write ? kWritesInOrder : use.is_sequential(offset, bytes),

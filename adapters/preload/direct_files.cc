@@ -341,6 +341,10 @@ bool DirectUse::is_warm(bool writes) const noexcept {
   return direct.load(std::memory_order_relaxed)->is_warm(slots[static_cast<unsigned>(slot_)].file, writes);
 }
 
+bool DirectUse::is_shared() const noexcept {
+  return direct.load(std::memory_order_relaxed)->is_shared(slots[static_cast<unsigned>(slot_)].file);
+}
+
 void DirectUse::boot(std::uint8_t (&id)[16]) const noexcept {
   direct.load(std::memory_order_relaxed)->boot(slots[static_cast<unsigned>(slot_)].file, id);
 }

@@ -64,6 +64,8 @@ class DirectUse {
   [[nodiscard]] bool has_set_id() const noexcept;
   /// As file::DirectHost::is_warm.
   [[nodiscard]] bool is_warm(bool writes) const noexcept;
+  /// As file::DirectHost::is_shared.
+  [[nodiscard]] bool is_shared() const noexcept;
   void boot(std::uint8_t (&id)[16]) const noexcept;
   /// Whether this transfer begins where the last one of the descriptor ended.
   [[nodiscard]] bool is_sequential(std::uint64_t offset, std::size_t bytes) const noexcept;

@@ -28,6 +28,8 @@ struct Direct {
   bool (*has_set_id)(void* file);
   /// As file::DirectHost::is_warm.
   bool (*is_warm)(void* file, bool writes);
+  /// As file::DirectHost::is_shared.
+  bool (*is_shared)(void* file);
   /// Sets the boot id of the server's kernel.
   void (*boot)(void* file, std::uint8_t (&id)[16]);
   /// Returns kTransferClasses entries of the statistics page, valid until the process ends or forks. Null if it has
@@ -51,7 +53,7 @@ struct DirectCaller {
 
 /// The library's only symbol, for dlsym. `caller` must stay valid.
 using GetDirect = const Direct*(const DirectCaller& caller);
-inline constexpr const char* kGetDirect = "wherry_direct_4";
+inline constexpr const char* kGetDirect = "wherry_direct_5";
 inline constexpr const char* kDirectLibrary = "libwherry-direct.so";
 
 }  // namespace wherry::preload

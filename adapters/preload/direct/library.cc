@@ -63,6 +63,8 @@ bool has_set_id(void* file) noexcept { return file_of(file).file->has_set_id(); 
 
 bool is_warm(void* file, bool writes) noexcept { return file_of(file).host->is_warm(writes); }
 
+bool is_shared(void* file) noexcept { return file_of(file).host->is_shared(); }
+
 void boot(void* file, std::uint8_t (&id)[16]) noexcept {
   const BootId of_server = file_of(file).host->boot();
   std::ranges::copy(of_server, id);
@@ -95,6 +97,7 @@ constexpr Direct kDirect{.connect = connect,
                          .write = write,
                          .has_set_id = has_set_id,
                          .is_warm = is_warm,
+                         .is_shared = is_shared,
                          .boot = boot,
                          .transfer_classes = transfer_classes,
                          .close = close,
@@ -104,7 +107,7 @@ constexpr Direct kDirect{.connect = connect,
 }  // namespace
 }  // namespace wherry::preload
 
-extern "C" __attribute__((visibility("default"))) const wherry::preload::Direct* wherry_direct_4(
+extern "C" __attribute__((visibility("default"))) const wherry::preload::Direct* wherry_direct_5(
     const wherry::preload::DirectCaller& caller) {
   wherry::preload::caller = &caller;
   return &wherry::preload::kDirect;

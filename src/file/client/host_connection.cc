@@ -189,7 +189,7 @@ std::optional<HostConnection::Read> StreamConnection::receive_data(Buffers into,
       into.skip(room.size());
       left -= room.size();
     }
-    if (head->last != 0) return Read{moved, is_accessible ? static_cast<int>(head->error) : EFAULT};
+    if (head->last != 0) return Read{moved, is_accessible ? static_cast<int>(head->error) : EFAULT, head->position};
   }
 }
 

@@ -63,10 +63,12 @@ class HostConnection {
   [[nodiscard]] virtual std::optional<layout::FileAnswer> receive(std::span<std::byte> payload) = 0;
   [[nodiscard]] virtual std::optional<layout::FileAnswer> receive(std::vector<std::byte>& payload,
                                                                   std::size_t most) = 0;
-  /// The result of a read: bytes moved into the buffers, and an errno value if it ended early.
+  /// The result of a read: bytes moved into the buffers, an errno value if it ended early, and `position` of the last
+  /// answer.
   struct Read {
     std::uint64_t bytes;
     int error;
+    std::uint64_t position = 0;
   };
   [[nodiscard]] virtual std::optional<Read> receive_data(Buffers into, std::uint64_t length) = 0;
 };

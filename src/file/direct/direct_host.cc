@@ -109,6 +109,7 @@ Result DirectHost::File::read_part(std::uint64_t offset, std::span<std::byte> in
     host_.break_off();
     return Result::failure(ECONNRESET);
   }
+  host_.shared_.store((got->position & layout::kFileServerShared) != 0, std::memory_order_relaxed);
   host_.moved_[0].fetch_add(got->bytes, std::memory_order_relaxed);
   return got->error != 0 ? Result::failure(got->error) : Result::moved(got->bytes);
 }
@@ -134,7 +135,8 @@ Result DirectHost::File::write_part(std::uint64_t offset, std::span<const std::b
   if (!answer) return Result::failure(ECONNRESET);
   if (answer->error != 0) return Result::failure(static_cast<int>(answer->error));
   host_.moved_[1].fetch_add(from.size(), std::memory_order_relaxed);
-  if (answer->position == layout::kFileHasSetId) has_set_id_.store(true, std::memory_order_relaxed);
+  host_.shared_.store((answer->position & layout::kFileServerShared) != 0, std::memory_order_relaxed);
+  if ((answer->position & layout::kFileHasSetId) != 0) has_set_id_.store(true, std::memory_order_relaxed);
   return answer->value == from.size() ? Result::moved(from.size()) : Result::failure(EIO);
 }
 

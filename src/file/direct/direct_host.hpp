@@ -76,6 +76,8 @@ class DirectHost {
   [[nodiscard]] bool is_warm(bool writes) const {
     return moved_[writes ? 1 : 0].load(std::memory_order_relaxed) >= first_laps_[writes ? 1 : 0];
   }
+  /// Whether the last answer came from a thread of the server for which other clients waited, too.
+  [[nodiscard]] bool is_shared() const { return shared_.load(std::memory_order_relaxed); }
   /// Identifies the boot of the server's kernel.
   [[nodiscard]] BootId boot() const { return boot_; }
 
@@ -104,6 +106,7 @@ class DirectHost {
   std::mutex mutex_;
   std::unique_ptr<StreamConnection> connection_;
   std::atomic<bool> broken_{false};
+  std::atomic<bool> shared_{false};
   std::array<std::atomic<std::uint64_t>, 2> moved_{};  ///< bytes read, and written
   std::array<std::uint64_t, 2> first_laps_;            ///< twice the ring
   std::mutex left_mutex_;                              ///< held only briefly

@@ -101,6 +101,38 @@ TEST_F(TicketsOfFiles, AreNotMadeForAccessThatTheirMakerLacks) {
   EXPECT_EQ(maker_.tickets().make(directory.handle, kFileOpenRead, none), EINVAL);
 }
 
+TEST_F(TicketsOfFiles, TellWhetherOtherClientsWaitedForTheServer) {
+  std::ofstream(served_.root() / "large") << std::string(std::size_t{8} << 20, 'x');
+  std::ofstream(served_.root() / "out") << "";
+  const auto ticket_of = [&](const char* name, std::uint32_t flags) {
+    const Host::Opened opened = maker_.open(name, flags);
+    EXPECT_EQ(opened.error, 0);
+    return ticket(opened.handle, flags);
+  };
+  const auto alone = opened_by(ticket_of("out", kFileOpenWrite));
+  EXPECT_TRUE(alone->write(0, as_data("alone")).ok());
+  EXPECT_FALSE(direct_.is_shared());
+
+  std::atomic<bool> done{false};
+  std::vector<std::thread> others;
+  for (int i = 0; i < 4; ++i) {
+    others.emplace_back([&, by = ticket_of("large", kFileOpenRead)] {
+      DirectHost host(served_.address(), {.may_wait = [] { return true; }, .copy = copy});
+      std::unique_ptr<DirectHost::File> file;
+      ASSERT_EQ(host.open(by, file), 0);
+      std::vector<std::byte> room(std::size_t{8} << 20);
+      while (!done.load()) ASSERT_TRUE(file->read(0, room).ok());
+    });
+  }
+  const auto reader = opened_by(ticket(open(kFileOpenRead), kFileOpenRead));
+  while (!direct_.is_shared()) ASSERT_TRUE(alone->write(0, as_data("beside")).ok());
+  do {
+    EXPECT_EQ(read(*reader), "content");
+  } while (!direct_.is_shared());
+  done.store(true);
+  for (std::thread& other : others) other.join();
+}
+
 TEST_F(TicketsOfFiles, EndWithTheHandleTheyWereMadeOf) {
   const Host::Handle handle = open(kFileOpenRead);
   const auto file = opened_by(ticket(handle, kFileOpenRead));

@@ -73,24 +73,27 @@ class PathCosts {
     return slowness_.load(std::memory_order_relaxed) >= kAlone + kAlone / 2;
   }
 
+  /// Records whether other clients waited for the server during a transfer past the mount.
+  void note_server(bool is_shared) noexcept {
+    const std::uint64_t shared = shared_.load(std::memory_order_relaxed);
+    shared_.store(shared - shared / kWeight + (is_shared ? kAlways / kWeight : 0), std::memory_order_relaxed);
+  }
+
   /// Estimated ns for a transfer of the nominal size of its class. For a class without samples: that of the nearest
-  /// class with samples, or a first estimate for free cores. What was not measured on crowded cores is expected to be
-  /// as much slower there as the other way is: both need threads of other processes, and wait for these, too.
+  /// class with samples, or a first estimate for free cores and a server that serves nobody else.
   [[nodiscard]] std::uint64_t estimate(const Transfer& transfer, Way way) const noexcept {
     if (const std::uint64_t known = measured(transfer, way); known != 0) return known;
-    Transfer there = transfer;
-    there.crowded = !transfer.crowded;
-    std::uint64_t base = measured(there, way);
-    std::uint64_t base_of_other = measured(there, other(way));
-    if (base == 0) {
-      base = first_estimate(transfer, way);
-      base_of_other = transfer.crowded ? first_estimate(transfer, other(way)) : 0;
-      if (transfer.crowded && transfer.kind == Kind::hit && way == Way::kernel)
-        return base * slowness_.load(std::memory_order_relaxed) / kAlone;  // needs no other thread
-    }
+    const Transfer there = elsewhere(transfer);
     const std::uint64_t others = measured(transfer, other(way));
-    if (others == 0 || base_of_other == 0) return base;
-    return std::max<std::uint64_t>(base * others / base_of_other, 1);
+    const auto scaled = [&](std::uint64_t base, std::uint64_t base_of_other) {
+      return others == 0 || base_of_other == 0 ? base : std::max<std::uint64_t>(base * others / base_of_other, 1);
+    };
+    if (const std::uint64_t known = measured(there, way); known != 0) return scaled(known, measured(there, other(way)));
+    const std::uint64_t first = first_estimate(transfer, way);
+    // Both ways wait for a busy server. A hit by the kernel needs no other thread.
+    const bool needs_server = transfer.kind != Kind::hit || way == Way::host;
+    if (needs_server && others != 0 && is_server_shared()) return scaled(first, first_estimate(transfer, other(way)));
+    return transfer.crowded ? first * slowness_.load(std::memory_order_relaxed) / kAlone : first;
   }
 
   [[nodiscard]] Way faster(const Transfer& transfer) const noexcept {
@@ -122,12 +125,23 @@ class PathCosts {
   }
 
  private:
+  [[nodiscard]] bool is_server_shared() const noexcept {
+    return shared_.load(std::memory_order_relaxed) >= kAlways / 2;
+  }
+  static constexpr Transfer elsewhere(Transfer transfer) {
+    transfer.crowded = !transfer.crowded;
+    return transfer;
+  }
+
+  /// The duration of a transfer of the nominal size of the class.
+  static constexpr std::uint64_t nominal(const Transfer& transfer, std::uint64_t nanoseconds) {
+    return nanoseconds * nominal_bytes(size_class(transfer.bytes)) / std::max<std::uint64_t>(transfer.bytes, 1);
+  }
+
   void measure(const Transfer& transfer, Way by, std::uint64_t nanoseconds) noexcept {
     const std::uint64_t now = estimate(transfer, by);
-    const std::uint64_t nominal =
-        nanoseconds * nominal_bytes(size_class(transfer.bytes)) / std::max<std::uint64_t>(transfer.bytes, 1);
     // Limits the sample: a thread that had no core for a while does not measure the way.
-    const std::uint64_t sample = std::min(nominal, now * kMostGrowth);
+    const std::uint64_t sample = std::min(nominal(transfer, nanoseconds), now * kMostGrowth);
     // The mean of the first samples: the very first one may touch new memory.
     std::atomic<std::uint8_t>& samples = samples_[class_of(transfer)][by == Way::host ? 0 : 1];
     const auto weight =
@@ -141,7 +155,8 @@ class PathCosts {
   static constexpr std::uint64_t kShare = 100;
   static constexpr std::uint64_t kWeight = 8;
   static constexpr std::uint64_t kMostGrowth = 4;
-  static constexpr std::uint64_t kAlone = 256;  // slowness of a thread that never waits for a core
+  static constexpr std::uint64_t kAlways = 1024;  // value of shared_ if the server was always shared
+  static constexpr std::uint64_t kAlone = 256;    // slowness of a thread that never waits for a core
   static constexpr std::uint64_t kMostSlowness = 256 * kAlone;
 
   static constexpr Way other(Way way) { return way == Way::host ? Way::kernel : Way::host; }
@@ -202,8 +217,9 @@ class PathCosts {
   std::atomic<layout::TransferClass*> shown_{nullptr};
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> explored_{0};
-  std::atomic<std::uint64_t> time_{0};  ///< total of all transfers, in ns
-  std::atomic<std::uint64_t> lost_{0};  ///< expected extra time of explorations, in ns
+  std::atomic<std::uint64_t> time_{0};    ///< total of all transfers, in ns
+  std::atomic<std::uint64_t> lost_{0};    ///< expected extra time of explorations, in ns
+  std::atomic<std::uint64_t> shared_{0};  ///< running share of transfers whose server was shared, times kAlways
   // Decaying sums of all threads, in ns.
   std::atomic<std::uint64_t> ran_{0};
   std::atomic<std::uint64_t> waited_{0};

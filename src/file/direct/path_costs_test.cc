@@ -148,6 +148,11 @@ TEST(CostsOfPaths, OfAClassThatWasNotMeasuredAreThoseOfTheNearest) {
 
 constexpr std::uint64_t kMs = 1'000'000;
 
+constexpr Transfer on_crowded_cores(Transfer transfer) {
+  transfer.crowded = true;
+  return transfer;
+}
+
 TEST(CostsOfPaths, TellCrowdedCoresByThreadsThatWaitForOne) {
   PathCosts costs;
   EXPECT_FALSE(costs.is_crowded());
@@ -159,15 +164,15 @@ TEST(CostsOfPaths, TellCrowdedCoresByThreadsThatWaitForOne) {
   EXPECT_FALSE(costs.is_crowded());
 }
 
-constexpr Transfer on_crowded_cores(Transfer transfer) {
-  transfer.crowded = true;
-  return transfer;
+void share_server(PathCosts& costs) {
+  for (int i = 0; i < 30; ++i) costs.note_server(true);
 }
 
-TEST(CostsOfPaths, OnCrowdedCoresAreExpectedToBeLongByBothWays) {
+TEST(CostsOfPaths, OfABusyServerAreExpectedToBeLongByBothWays) {
   for (const Kind kind : {Kind::miss, Kind::write}) {
     PathCosts costs;
-    const Transfer transfer = on_crowded_cores({.kind = kind, .bytes = 1 << 18});
+    share_server(costs);
+    const Transfer transfer{.kind = kind, .bytes = 1 << 18};
     const std::uint64_t by_host = costs.estimate(transfer, Way::host);
     const std::uint64_t by_kernel = costs.estimate(transfer, Way::kernel);
     for (int i = 0; i < 50; ++i) note(costs, transfer, Way::host, 20 * by_host);
@@ -179,8 +184,17 @@ TEST(CostsOfPaths, OnCrowdedCoresAreExpectedToBeLongByBothWays) {
   }
 }
 
+TEST(CostsOfPaths, OnCrowdedCoresAreExpectedToBeLonger) {
+  PathCosts costs;
+  const std::uint64_t by_kernel = costs.estimate(kMiss, Way::kernel);
+  costs.note_core(kMs, 3 * kMs);
+  EXPECT_EQ(costs.estimate(on_crowded_cores(kMiss), Way::kernel), 4 * by_kernel);
+  EXPECT_EQ(costs.estimate(kMiss, Way::kernel), by_kernel);
+}
+
 TEST(CostsOfPaths, OfPagesInMemoryWaitOnlyForTheThreadsOwnCore) {
   PathCosts costs;
+  share_server(costs);
   const Transfer hit = on_crowded_cores({.kind = Kind::hit, .bytes = 1 << 20});
   const std::uint64_t by_kernel = costs.estimate(hit, Way::kernel);
   costs.note_core(kMs, 3 * kMs);

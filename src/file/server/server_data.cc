@@ -165,6 +165,7 @@ ServerSession::Step ServerSession::write_piece() {
     }
     if (by_ != nullptr && error_ == 0 && (backing_->status(status) != 0 || (status.mode & (S_ISUID | S_ISGID)) != 0))
       position_ = layout::kFileHasSetId;
+    if (by_ != nullptr && error_ == 0 && crowded_) position_ |= layout::kFileServerShared;
     answer({.error = error_, .value = moved_, .position = position_});
     return Step::on;
   }

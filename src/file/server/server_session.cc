@@ -208,7 +208,7 @@ FileAnswer ServerSession::head_of(std::size_t payload, bool last) const {
           .error = 0,
           .payload_bytes = static_cast<std::uint32_t>(payload),
           .value = 0,
-          .position = 0};
+          .position = crowded_ ? layout::kFileServerShared : 0};
 }
 
 /// Called if expected data has not arrived: returns whether it still can.

@@ -199,8 +199,9 @@ inline constexpr std::uint32_t kFileOpenAll = 1023;
 inline constexpr std::uint32_t kFileLookNoFollow = 1;  ///< status, set_times, set_owner, ..._xattr
 inline constexpr std::uint32_t kFileXattrCreate = 2;   ///< set_xattr: EEXIST if the attribute exists
 inline constexpr std::uint32_t kFileXattrReplace = 4;  ///< set_xattr: ENODATA if it does not exist
-/// `position` of the answer to a write by a ticket: the file had set-user-ID or set-group-ID bits afterwards.
-inline constexpr std::uint64_t kFileHasSetId = 1;
+// Bits of `position` of the answers to reads, and to writes by a ticket.
+inline constexpr std::uint64_t kFileHasSetId = 1;  ///< after the write the file had set-user-ID or set-group-ID bits
+inline constexpr std::uint64_t kFileServerShared = 2;  ///< other clients waited for the same thread of the server
 /// write: data that the client held back, also of appends. On success `position` is the file's modification time in ns
 /// since 1970. ENOLCK: the file is not delegated by this handle. Then `position` is 1 if the request is a repeated one
 /// and the file already has the beginning of its data: the first attempt was carried out, at least in part.
