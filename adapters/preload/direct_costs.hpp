@@ -27,13 +27,14 @@ class ChosenWay {
 
   /// The same for a write to a file on the path `auto` that this process has not opened at the server. While it has,
   /// the mount cannot keep writes to the file, so those by the kernel take longer.
-  static ChosenWay before_opening(std::size_t bytes) noexcept;
+  static ChosenWay before_opening(int fd, std::size_t bytes) noexcept;
 
   [[nodiscard]] bool is(Way way) const { return choice_ && choice_->way == way; }
-  /// Whether the slower way was chosen, to measure it.
+  /// Whether the slower way was chosen, to measure it. For a write to a file that is open at the server: that must be
+  /// closed first.
   [[nodiscard]] bool explores() const { return choice_ && choice_->explores; }
   /// Whether the way is expected to be the faster one.
-  [[nodiscard]] bool is_best() const { return choice_ && !choice_->explores && !is_forced_; }
+  [[nodiscard]] bool is_best() const { return choice_ && !choice_->explores; }
   /// The transfer begins now, later than the choice.
   void begin(const DirectUse& use) noexcept;
   /// To be called after the transfer, which has moved `moved` bytes. Records its time if those are all.
@@ -41,12 +42,14 @@ class ChosenWay {
 
  private:
   void begin() noexcept;
+  void choose_for_read(const DirectUse& use, std::uint64_t offset) noexcept;
+  void choose_for_write(const DirectUse& use) noexcept;
+  void choose_for_write(int fd) noexcept;
 
   std::optional<file::PathCosts::Choice> choice_;
   file::PathCosts::Transfer transfer_;
   std::uint64_t begun_ = 0;  ///< in ns; 0: nothing is recorded
   bool is_typical_ = true;
-  bool is_forced_ = false;  ///< goes past the mount because too few writes have, to tell how long they take
 };
 
 /// To be called in a forked child: forgets the calls and the page in which others see them, which are the parent's.

@@ -392,6 +392,10 @@ void DirectUse::prefer_kernel(std::size_t bytes) noexcept {
   close_with(is_short ? Word::of(kMount + 1, now_ms() + kFirstKernelMs) : pause_after(failures() + 1));
 }
 
+void DirectUse::leave_to_kernel() noexcept {
+  close_with(Word::of(kMount + std::min(failures(), kMostFailures), now_ms()));
+}
+
 bool is_open_at_host(int fd) noexcept {
   return Word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)}.slot() >= 0;
 }

@@ -57,6 +57,7 @@ class DirectUse {
   ~DirectUse();
   explicit operator bool() const { return slot_ >= 0; }
 
+  [[nodiscard]] int descriptor() const noexcept { return fd_; }
   [[nodiscard]] files::Path path() const noexcept;
   [[nodiscard]] std::int64_t read(std::uint64_t offset, void* into, std::size_t bytes) const noexcept;
   [[nodiscard]] std::int64_t write(std::uint64_t offset, const void* from, std::size_t bytes) const noexcept;
@@ -87,6 +88,8 @@ class DirectUse {
   /// The same because the kernel's way is expected to be faster for a write of `bytes`. The first pause is short, since
   /// that must be measured; but not for writes that may go by a ring, which is not measured.
   void prefer_kernel(std::size_t bytes) noexcept;
+  /// Closes the file. The next transfer may open it again.
+  void leave_to_kernel() noexcept;
 
  private:
   [[nodiscard]] bool is_same_file() noexcept;

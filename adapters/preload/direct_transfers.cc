@@ -123,7 +123,11 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
   else
     chosen = ChosenWay(use, Kind::write, static_cast<std::uint64_t>(offset), bytes);
   if (chosen.is(Way::kernel)) {
-    use.prefer_kernel(bytes);  // the mount can then keep writes
+    // The mount can then keep writes.
+    if (chosen.explores())
+      use.leave_to_kernel();
+    else
+      use.prefer_kernel(bytes);
     return Written::not_begun;
   }
   layout::HostWritten written{
@@ -180,7 +184,8 @@ std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t byt
   pthread_testcancel();
   const int error = errno;
   ChosenWay chosen;
-  if (!is_open_at_host(fd) && path_past_mount(fd) == files::Path::automatic) chosen = ChosenWay::before_opening(bytes);
+  if (!is_open_at_host(fd) && path_past_mount(fd) == files::Path::automatic)
+    chosen = ChosenWay::before_opening(fd, bytes);
   const Written done = chosen.is(Way::kernel) ? Written::not_begun : write_once(fd, buffer, bytes, offset, chosen);
   errno = error;
   if (done != Written::all && !chosen.is(Way::kernel)) return std::nullopt;

@@ -14,7 +14,7 @@ namespace wherry::file {
 
 /// Estimated durations of transfers of a mount's files, through the mount (kernel) and past it (host). The path `auto`
 /// chooses by these running estimates, one for each class of transfers. It explores the slower way with at most 1 % of
-/// the calls, and for at most 1 % of the total time.
+/// the calls, and for at most 1 % of the total time. Transfers that are forced to go the slower way count as exploring.
 ///
 /// Thread-safe; if two threads change an estimate at once, one sample may be lost. Never blocks or allocates.
 class PathCosts {
@@ -28,29 +28,51 @@ class PathCosts {
   };
   static constexpr std::uint64_t kLeastBytes = layout::kLeastTransferBytes;
 
-  [[nodiscard]] Choice choose(const Transfer& transfer) noexcept {
+  /// What it takes to measure a way.
+  struct Attempt {
+    std::uint64_t calls = 1;         ///< consecutive transfers
+    std::uint64_t switching_ns = 0;  ///< time for changing to the way and back
+  };
+
+  /// Chooses a way. If it explores, the transfers of the attempt are counted. The caller then makes all of them this
+  /// way, and passes this choice to `note` for each.
+  [[nodiscard]] Choice choose(const Transfer& transfer, const Attempt& attempt) noexcept {
     const Way best = faster(transfer);
-    const std::uint64_t calls = calls_.fetch_add(1, std::memory_order_relaxed) + 1;
-    const std::uint64_t explored = explored_.load(std::memory_order_relaxed);
-    const bool in_turn = (explored + 1) * kShare <= calls;
-    // The expected extra time of the other way must fit in the share, too.
-    const std::uint64_t more = estimate(transfer, other(best)) - estimate(transfer, best);
-    const std::uint64_t lost = lost_.load(std::memory_order_relaxed) + more;
-    if (!in_turn || lost * kShare > time_.load(std::memory_order_relaxed)) return {best, false};
-    explored_.fetch_add(1, std::memory_order_relaxed);
-    lost_.fetch_add(more, std::memory_order_relaxed);
+    const std::uint64_t calls = calls_.load(std::memory_order_relaxed) + 1;
+    const std::uint64_t explored = explored_.load(std::memory_order_relaxed) + attempt.calls;
+    const std::uint64_t by_best = estimate(transfer, best);
+    const std::uint64_t by_other = std::max(least_expected(transfer, other(best)), by_best);
+    const std::uint64_t lost = lost_.load(std::memory_order_relaxed) + attempt.calls * (by_other - by_best);
+    const std::uint64_t time = time_.load(std::memory_order_relaxed);
+    if (explored * kShare > calls || (lost + attempt.switching_ns) * kShare > time) return {best, false};
+    explored_.fetch_add(attempt.calls, std::memory_order_relaxed);
+    lost_.fetch_add(attempt.switching_ns, std::memory_order_relaxed);
     return {other(best), true};
+  }
+  [[nodiscard]] Choice choose(const Transfer& transfer) noexcept { return choose(transfer, {}); }
+
+  /// For a transfer that goes this way in any case. If the other way is faster, it counts as one that explores.
+  [[nodiscard]] Choice force(const Transfer& transfer, Way way) noexcept {
+    const bool explores = faster(transfer) != way;
+    if (explores) explored_.fetch_add(1, std::memory_order_relaxed);
+    return {way, explores};
   }
 
   /// Records the duration of a transfer.
   /// @param typical  false: it is counted, but the estimate stays
   void note(const Transfer& transfer, const Choice& choice, std::uint64_t nanoseconds, bool typical = true) noexcept {
+    calls_.fetch_add(1, std::memory_order_relaxed);
+    time_.fetch_add(nanoseconds, std::memory_order_relaxed);
+    if (choice.explores) {
+      const std::uint64_t took = nominal(transfer, nanoseconds);
+      const std::uint64_t by_other = estimate(transfer, other(choice.way));
+      if (took > by_other) lost_.fetch_add(took - by_other, std::memory_order_relaxed);
+    }
     if (typical) measure(transfer, choice.way, nanoseconds);
     layout::TransferWay& way = way_of(classes_[class_of(transfer)], choice.way);
     way.calls.fetch_add(1, std::memory_order_relaxed);
     way.bytes.fetch_add(transfer.bytes, std::memory_order_relaxed);
     if (choice.explores) way.explored.fetch_add(1, std::memory_order_relaxed);
-    time_.fetch_add(nanoseconds, std::memory_order_relaxed);
     show(class_of(transfer), choice.way);
   }
 
@@ -125,6 +147,14 @@ class PathCosts {
   }
 
  private:
+  /// As `estimate`, but nothing is expected of crowded cores and a shared server. Otherwise a way that was never
+  /// measured would look too slow to explore.
+  [[nodiscard]] std::uint64_t least_expected(const Transfer& transfer, Way way) const noexcept {
+    if (const std::uint64_t known = measured(transfer, way); known != 0) return known;
+    const std::uint64_t known = measured(elsewhere(transfer), way);
+    return known != 0 ? known : first_estimate(transfer, way);
+  }
+
   [[nodiscard]] bool is_server_shared() const noexcept {
     return shared_.load(std::memory_order_relaxed) >= kAlways / 2;
   }
@@ -218,7 +248,7 @@ class PathCosts {
   std::atomic<std::uint64_t> calls_{0};
   std::atomic<std::uint64_t> explored_{0};
   std::atomic<std::uint64_t> time_{0};    ///< total of all transfers, in ns
-  std::atomic<std::uint64_t> lost_{0};    ///< expected extra time of explorations, in ns
+  std::atomic<std::uint64_t> lost_{0};    ///< extra time of explorations, in ns
   std::atomic<std::uint64_t> shared_{0};  ///< running share of transfers whose server was shared, times kAlways
   // Decaying sums of all threads, in ns.
   std::atomic<std::uint64_t> ran_{0};

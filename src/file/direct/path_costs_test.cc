@@ -76,6 +76,54 @@ TEST(CostsOfPaths, ExploreForOneHundredthOfTheTimeAtMost) {
   EXPECT_LE(static_cast<double>(course.time), 1.02 * 100'000 * static_cast<double>(machine.host));
 }
 
+TEST(CostsOfPaths, CountEachTransferOfAnAttempt) {
+  constexpr PathCosts::Attempt kAttempt{.calls = 16, .switching_ns = 200'000};
+  constexpr Transfer kWrite{.kind = Kind::write, .bytes = 1 << 16};
+  for (const Machine machine :
+       {Machine{.host = 20'000, .kernel = 21'000}, Machine{.host = 20'000, .kernel = 2'000'000}}) {
+    PathCosts costs;
+    PathCosts::Choice choice{};
+    std::uint64_t left = 0;
+    Course course;
+    for (int calls = 1; calls <= 100'000; ++calls) {
+      if (left == 0) {
+        choice = costs.choose(kWrite, kAttempt);
+        left = choice.explores ? kAttempt.calls : 1;
+      }
+      --left;
+      costs.note(kWrite, choice, machine.time(choice.way));
+      course.time += machine.time(choice.way);
+      course.explored += choice.explores ? 1 : 0;
+      ASSERT_TRUE(left != 0 || course.explored * 100 <= calls);
+    }
+    EXPECT_GT(course.explored, 0);
+    EXPECT_EQ(course.explored % 16, 0);
+    EXPECT_LE(static_cast<double>(course.time), 1.02 * 100'000 * static_cast<double>(machine.host));
+  }
+}
+
+TEST(CostsOfPaths, ExploreLessAfterTransfersThatHadToGoTheSlowerWay) {
+  PathCosts costs;
+  const Transfer transfer{.kind = Kind::write, .bytes = 1 << 20};
+  for (int i = 0; i < 8; ++i) {
+    const PathCosts::Choice choice = costs.force(transfer, Way::kernel);
+    EXPECT_EQ(choice.way, Way::kernel);
+    EXPECT_TRUE(choice.explores);
+    costs.note(transfer, choice, 110'000);
+  }
+  const Machine machine{.host = 100'000, .kernel = 110'000};
+  EXPECT_EQ(run(costs, machine, Kind::write, 1 << 20, 890).explored, 0);
+  EXPECT_GT(run(costs, machine, Kind::write, 1 << 20, 1000).explored, 0);
+}
+
+TEST(CostsOfPaths, DoNotCountTransfersThatGoTheFasterWayInAnyCase) {
+  PathCosts costs;
+  const Transfer transfer{.kind = Kind::write, .bytes = 1 << 20};
+  for (int i = 0; i < 8; ++i) EXPECT_FALSE(costs.force(transfer, Way::host).explores);
+  const Machine machine{.host = 100'000, .kernel = 101'000};
+  EXPECT_GT(run(costs, machine, Kind::write, 1 << 20, 700).explored, 0);
+}
+
 TEST(CostsOfPaths, OfOneSizeAndKindSayNothingOfOthers) {
   PathCosts costs;
   run(costs, {.host = 90'000'000, .kernel = 1000}, Kind::miss, 1 << 16, 2000);
@@ -190,6 +238,19 @@ TEST(CostsOfPaths, OnCrowdedCoresAreExpectedToBeLonger) {
   costs.note_core(kMs, 3 * kMs);
   EXPECT_EQ(costs.estimate(on_crowded_cores(kMiss), Way::kernel), 4 * by_kernel);
   EXPECT_EQ(costs.estimate(kMiss, Way::kernel), by_kernel);
+}
+
+TEST(CostsOfPaths, OfABusyServerAreMeasuredSoonHoweverLongTheyAreExpectedToBe) {
+  PathCosts costs;
+  share_server(costs);
+  const Transfer transfer{.kind = Kind::write, .bytes = 1 << 16};
+  bool explored = false;
+  for (int calls = 0; calls < 1000 && !explored; ++calls) {
+    const PathCosts::Choice choice = costs.choose(transfer, {.calls = 8, .switching_ns = 200'000});
+    explored = choice.explores;
+    costs.note(transfer, choice, 5 * kMs);
+  }
+  EXPECT_TRUE(explored);
 }
 
 TEST(CostsOfPaths, OfPagesInMemoryWaitOnlyForTheThreadsOwnCore) {
