@@ -69,7 +69,7 @@ struct State {
 };
 
 /// The path chosen for an open file, or found from its name.
-enum class Choice : std::uint8_t { none, automatic, cache };
+enum class Choice : std::uint8_t { none, automatic, cache, kernel, host };
 
 struct alignas(64) Entry {
   std::atomic<std::uint64_t> state{0};

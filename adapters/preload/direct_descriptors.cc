@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "descriptors.hpp"
 #include "directories.hpp"
 #include "next.hpp"
 
@@ -13,9 +14,27 @@ bool look(int fd, struct statx& found) noexcept {
   return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO | STATX_SIZE, &found) == 0;
 }
 
+std::optional<files::Path> path_of_transfers(int fd) noexcept {
+  const auto path = path_past_mount(fd);
+  const Entry* const entry = entry_of(fd);
+  if (!path || entry == nullptr) return path;
+  switch (entry->choice.load(std::memory_order_relaxed)) {
+    case Choice::none:
+      return path;
+    case Choice::automatic:
+      return files::Path::automatic;
+    case Choice::host:
+      return files::Path::host;
+    case Choice::cache:
+    case Choice::kernel:
+      break;
+  }
+  return files::Path::kernel;
+}
+
 std::optional<files::Path> path_on_mount(int fd, const struct statx& found) noexcept {
   if (!S_ISREG(found.stx_mode) || !on_mount_device(found.stx_dev_major, found.stx_dev_minor)) return std::nullopt;
-  const auto path = path_past_mount(fd);
+  const auto path = path_of_transfers(fd);
   if (path != files::Path::automatic && path != files::Path::host) return std::nullopt;
   return path;
 }

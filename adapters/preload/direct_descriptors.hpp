@@ -14,7 +14,10 @@ namespace wherry::preload {
 /// Gets the kernel's knowledge of a descriptor's file. Does not ask the mount.
 bool look(int fd, struct statx& found) noexcept;
 
-/// Returns the path of the descriptor's file, if that is on a mount and below one of the directories.
+/// Returns the path that was chosen for a descriptor, or for its file if that lies below one of the directories.
+std::optional<files::Path> path_of_transfers(int fd) noexcept;
+
+/// The same, if the file is on a mount and its transfers may go past it.
 std::optional<files::Path> path_on_mount(int fd, const struct statx& found) noexcept;
 
 /// Returns the access mode of a descriptor, or -1 if a transfer past the mount would differ from the kernel's call.

@@ -184,7 +184,7 @@ std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t byt
   pthread_testcancel();
   const int error = errno;
   ChosenWay chosen;
-  if (!is_open_at_host(fd) && path_past_mount(fd) == files::Path::automatic)
+  if (!is_open_at_host(fd) && path_of_transfers(fd) == files::Path::automatic)
     chosen = ChosenWay::before_opening(fd, bytes);
   const Written done = chosen.is(Way::kernel) ? Written::not_begun : write_once(fd, buffer, bytes, offset, chosen);
   errno = error;

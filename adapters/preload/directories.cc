@@ -35,7 +35,7 @@ WHERRY_START_DATA std::array<std::string_view, kMost> names{};
 WHERRY_START_DATA std::size_t count = 0;
 WHERRY_START_DATA Path path = Path::automatic;
 WHERRY_START_DATA Path mount_path = Path::kernel;  // `path` if WHERRY_FILE_PATH is set
-WHERRY_START_DATA std::size_t least_bytes_direct = SIZE_MAX;
+WHERRY_START_DATA std::atomic<std::size_t> least_bytes_direct{SIZE_MAX};
 
 struct Rule {
   std::string_view ending;
@@ -161,14 +161,18 @@ void read_environment() noexcept {
     rule_count = 0;
   }
   if (word != nullptr && *word != '\0') mount_path = path;
-  if (count != 0) least_bytes_direct = least_of(mount_path);
-  for (const Rule& rule : std::span(rules).first(count != 0 ? rule_count : 0))
-    least_bytes_direct = std::min(least_bytes_direct, least_of(rule.path));
+  allow_direct(mount_path);
+  for (const Rule& rule : std::span(rules).first(rule_count)) allow_direct(rule.path);
 }
 
 Path chosen_path() noexcept { return in_place(path); }
 
-std::size_t least_direct() noexcept { return least_bytes_direct; }
+std::size_t least_direct() noexcept { return least_bytes_direct.load(std::memory_order_relaxed); }
+
+void allow_direct(Path path) noexcept {
+  const std::size_t least = count == 0 ? SIZE_MAX : least_of(path);
+  if (least < least_direct()) least_bytes_direct.store(least, std::memory_order_relaxed);
+}
 
 bool any_directories() noexcept { return count != 0; }
 

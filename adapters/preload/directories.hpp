@@ -38,6 +38,8 @@ bool on_mount_device(unsigned major, unsigned minor) noexcept;
 /// Shortest transfer that goes past a mount: 1 byte on the path `host`, kLeastOfAutomatic on `auto` if that was chosen,
 /// SIZE_MAX if none does.
 std::size_t least_direct() noexcept;
+/// To be called when the program chooses a path for a descriptor.
+void allow_direct(Path path) noexcept;
 inline constexpr std::size_t kLeastOfAutomatic = std::size_t{64} << 10;
 
 /// Whether any directory is named, so that there is something to do.

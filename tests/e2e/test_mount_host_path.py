@@ -449,6 +449,32 @@ def test_auto_brings_a_file_that_is_read_again_into_the_page_cache(server, here,
     assert int(run(server, here, READ_AGAIN, 0, path="auto")[0]) == 8 * MIB
 
 
+CHOOSING = """
+import ctypes
+choose = ctypes.CDLL(None).wherry_fd_set_path
+KERNEL, CACHE, HOST = 2, 3, 5
+file = os.open("file", os.O_RDONLY)
+out = os.open("out", os.O_WRONLY | os.O_CREAT)
+def transfers(times, path=None):
+    for fd in (file, out) if path else ():
+        assert choose(fd, path) == 0
+    for i in range(times):
+        assert os.pread(file, 1 << 16, 0) == bytes(1 << 16)
+        assert os.pwrite(out, bytes(1 << 16), 0) == 1 << 16
+"""
+
+
+@pytest.mark.parametrize("path", [None, "kernel", "host"])
+def test_a_program_chooses_for_a_descriptor_whether_transfers_go_past_the_mount(server, here, tmp_path, path):
+    (tmp_path / "root/file").write_bytes(bytes(1 << 16))
+    code = CHOOSING + "transfers(3, HOST); transfers(10, KERNEL); transfers(20, CACHE); transfers(40, HOST)"
+    _, report = run(server, here, code, path=path)
+    assert report.calls("reads from the host") == report.calls("writes to the host") == 43, report.said
+    _, report = run(server, here, CHOOSING + "choose(file, KERNEL); transfers(7)", path=path)
+    assert report.calls("reads from the host") == 0, report.said
+    assert report.calls("writes to the host") == (7 if path == "host" else 0), report.said
+
+
 WRITE_SMALL = r"""
 file = os.open("file", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 data = os.urandom(1 << 16)
