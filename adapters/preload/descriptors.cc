@@ -2,13 +2,18 @@
 #include "descriptors.hpp"
 
 #include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <span>
 
 #include "direct_files.hpp"
 #include "file/mapped/fault_signals.hpp"
 #include "file/mapped/regions.hpp"
+#include "next.hpp"
 #include "report.hpp"
 #include "vfork.hpp"
 #include "write_rings.hpp"
@@ -37,11 +42,19 @@ Entry* entry_of(int fd) noexcept {
 }
 
 State settled(const Entry& entry) noexcept {
+  constexpr int kYields = 64;
+  const int error = errno;
   State state = entry.load();
-  while (state.mode() == Mode::moving) {
-    sched_yield();
+  for (int looks = 0; state.mode() == Mode::moving; looks++) {
+    // Longer than it takes to set an offset: a transfer past a mount. The call by number is no cancellation point.
+    const timespec pause{.tv_sec = 0, .tv_nsec = 50'000};
+    if (looks < kYields)
+      sched_yield();
+    else
+      WHERRY_NEXT(syscall, SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, nullptr);
     state = entry.load();
   }
+  errno = error;
   return state;
 }
 
@@ -98,6 +111,7 @@ void remember(int fd, bool alone) noexcept {
 Closing::Closing(int fd) noexcept : entry_(in_vfork_child() ? nullptr : entry_of(fd)) {
   if (entry_ == nullptr) return;
   closes_number(fd);
+  settled(*entry_);  // a transfer past a mount then sets the offset of this file, not of the number's next one
   closing_ = begin_generation_of(*entry_, Mode::never);
   unmap_file_of_last_generation(fd, *entry_);
   forget_ring(fd);

@@ -11,7 +11,7 @@
 //   own       the kernel's            the same, and calls inside      moving, never     (opened here, alone)
 //   user      the number              the offset                      moving
 //   ring      the ring's              0                               moving            (write_rings.hpp)
-//   moving    neither, for a moment   that of the mode before         user, ring, own, shared
+//   moving    neither, for one call   that of the mode before         user, ring, own, shared
 //   shared    the kernel's            0                               never
 //   never     the kernel's            0                               -
 // clang-format on

@@ -146,16 +146,10 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
   return Written::in_part;
 }
 
-}  // namespace
-
-bool may_be_direct(int fd, std::size_t bytes) noexcept {
-  return bytes >= least_direct() && !in_vfork_child() && entry_of(fd) != nullptr && is_ready(fd);
-}
-
-std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset) {
+std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t offset, KernelsCall kernels) {
   if (!is_usual(bytes, offset)) return std::nullopt;
   const auto at = static_cast<std::uint64_t>(offset);
-  if (!reports() && is_expected_hit(fd, at, bytes)) return WHERRY_NEXT(pread, fd, buffer, bytes, offset);
+  if (!reports() && is_expected_hit(fd, at, bytes)) return kernels();
   pthread_testcancel();
   const int error = errno;
   ChosenWay chosen;
@@ -172,14 +166,14 @@ std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off
     hit = pages == Pages::all ? Hit::yes : Hit::no;
   }
   errno = error;
-  if (chosen.is(Way::kernel)) got = WHERRY_NEXT(pread, fd, buffer, bytes, offset);
+  if (chosen.is(Way::kernel)) got = kernels();
   if (got < 0 && !chosen.is(Way::kernel)) return std::nullopt;
   chosen.note(got);
   if (reports()) count_transfer(fd, false, chosen.is(Way::host) ? Route::host : Route::kernel, got, hit);
   return got;
 }
 
-std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t bytes, off_t offset) {
+std::optional<ssize_t> write_at(int fd, const void* buffer, std::size_t bytes, off_t offset, KernelsCall kernels) {
   if (!is_usual(bytes, offset) || !is_within_limit(bytes, offset)) return std::nullopt;
   pthread_testcancel();
   const int error = errno;
@@ -189,11 +183,113 @@ std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t byt
   const Written done = chosen.is(Way::kernel) ? Written::not_begun : write_once(fd, buffer, bytes, offset, chosen);
   errno = error;
   if (done != Written::all && !chosen.is(Way::kernel)) return std::nullopt;
-  const ssize_t put =
-      done == Written::all ? static_cast<ssize_t>(bytes) : WHERRY_NEXT(pwrite, fd, buffer, bytes, offset);
+  const ssize_t put = done == Written::all ? static_cast<ssize_t>(bytes) : kernels();
   chosen.note(put);
   if (reports()) count_transfer(fd, true, done == Written::all ? Route::host : Route::kernel, put);
   return put;
+}
+
+/// The offset of a descriptor of mode `own`, while no other call of this process uses it. Signals are blocked
+/// meanwhile: a handler that uses the descriptor would wait for the code that it interrupts.
+class OwnOffset {
+ public:
+  OwnOffset(int fd, Entry& entry, State before) noexcept
+      : call_(kMostWaitMs),
+        fd_(fd),
+        entry_(entry),
+        before_(before),
+        moving_(before.with(Mode::moving, before.number())) {
+    is_held_ = before.inside() == 0 && entry.exchange(before, moving_);
+    if (is_held_) offset_ = WHERRY_NEXT(lseek, fd, 0, SEEK_CUR);
+  }
+  OwnOffset(const OwnOffset&) = delete;
+  OwnOffset& operator=(const OwnOffset&) = delete;
+  ~OwnOffset() {
+    if (is_held_) entry_.exchange(moving_, before_);
+  }
+
+  /// Negative: it cannot be used.
+  [[nodiscard]] off_t offset() const { return offset_; }
+  void advance(ssize_t bytes) const noexcept {
+    if (bytes > 0) WHERRY_NEXT(lseek, fd_, offset_ + bytes, SEEK_SET);
+  }
+
+ private:
+  DirectCall call_;
+  int fd_;
+  Entry& entry_;
+  State before_;
+  State moving_;
+  bool is_held_ = false;
+  off_t offset_ = -1;
+};
+
+/// Makes a transfer at the descriptor's offset: `transfer(offset, kernels)`.
+template <typename Transfer>
+std::optional<ssize_t> at_offset(int fd, Entry& entry, State before, KernelsCall kernels, Transfer transfer) {
+  pthread_testcancel();
+  const int error = errno;
+  std::optional<OwnOffset> own;
+  own.emplace(fd, entry, before);
+  if (own->offset() < 0) {
+    errno = error;
+    return std::nullopt;
+  }
+  // The kernel's call moves its offset itself, and a signal may end it.
+  auto call = [&] {
+    own.reset();
+    return kernels();
+  };
+  const auto moved = transfer(own->offset(), KernelsCall(call));
+  if (own && moved) own->advance(*moved);
+  return moved;
+}
+
+}  // namespace
+
+bool may_be_direct(int fd, std::size_t bytes) noexcept {
+  return bytes >= least_direct() && !in_vfork_child() && entry_of(fd) != nullptr && is_ready(fd);
+}
+
+bool may_become_direct(int fd) noexcept {
+  if (least_direct() == SIZE_MAX || in_vfork_child()) return false;
+  const int error = errno;
+  struct statx found{};
+  const bool may = look(fd, found) && on_mount_device(found.stx_dev_major, found.stx_dev_minor);
+  errno = error;
+  return may;
+}
+
+std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset) {
+  auto kernels = [&] { return WHERRY_NEXT(pread, fd, buffer, bytes, offset); };
+  return read_at(fd, buffer, bytes, offset, KernelsCall(kernels));
+}
+
+ssize_t pread_not_in_place(int fd, void* buffer, std::size_t bytes, off_t offset) {
+  if (may_be_direct(fd, bytes)) {
+    if (const auto moved = pread_direct(fd, buffer, bytes, offset)) return *moved;
+  }
+  const ssize_t result = WHERRY_NEXT(pread, fd, buffer, bytes, offset);
+  if (reports()) [[unlikely]]
+    count_transfer(fd, false, Route::kernel, result);
+  return result;
+}
+
+std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t bytes, off_t offset) {
+  auto kernels = [&] { return WHERRY_NEXT(pwrite, fd, buffer, bytes, offset); };
+  return write_at(fd, buffer, bytes, offset, KernelsCall(kernels));
+}
+
+std::optional<ssize_t> read_direct(int fd, Entry& entry, State before, void* buffer, std::size_t bytes,
+                                   KernelsCall kernels) {
+  return at_offset(fd, entry, before, kernels,
+                   [&](off_t offset, KernelsCall call) { return read_at(fd, buffer, bytes, offset, call); });
+}
+
+std::optional<ssize_t> write_direct(int fd, Entry& entry, State before, const void* buffer, std::size_t bytes,
+                                    KernelsCall kernels) {
+  return at_offset(fd, entry, before, kernels,
+                   [&](off_t offset, KernelsCall call) { return write_at(fd, buffer, bytes, offset, call); });
 }
 
 }  // namespace wherry::preload

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
+#include <optional>
 
 #include "calls_inside.hpp"
 #include "descriptors.hpp"
@@ -28,8 +29,8 @@ using file::mapped::cost_of_read;
 using file::mapped::Progress;
 
 bool has_spent_enough(const Entry& entry, State state, std::uint64_t bytes) {
-  // The file is never mapped then, so its cost need not be counted.
-  if (chosen_path() == Path::kernel && !any_rules()) return true;
+  // The file is never mapped then, so its cost need not be counted, unless its reads may go past a mount.
+  if (chosen_path() == Path::kernel && !any_rules() && least_direct() == SIZE_MAX) return true;
   if (state.spent() < file::mapped::kSpentBeforeEager) return false;
   const Progress progress = Progress::of(entry.progress.load(std::memory_order_relaxed));
   const Choice choice = entry.choice.load(std::memory_order_relaxed);
@@ -53,7 +54,7 @@ bool try_tracking(int fd, Entry& entry, State before) {
       entry.exchange(before, before.with(before.mode(), 0));
       break;
     case Tracking::never:
-      entry.exchange(before, before.with(Mode::never, 0));
+      entry.exchange(before, before.with(may_become_direct(fd) ? before.mode() : Mode::never, 0));
       break;
     case Tracking::tracked:
       if (before.mode() == Mode::own) {
@@ -78,13 +79,13 @@ std::uint64_t bytes_of(int count) {
   return count <= 0 || count > IOV_MAX ? 0 : kUsual * static_cast<std::uint64_t>(count);
 }
 
-/// read or readv of `bytes` bytes. `tracked(entry, state)` reads a descriptor of mode `user` at its offset; `kernels()`
-/// is the kernel's call.
-template <typename Tracked, typename Kernels>
-ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
+/// read or readv of `bytes` bytes. `tracked(entry, state)` reads a descriptor of mode `user` at its offset, and
+/// `direct(entry, state)` past the mount; `kernels()` is the kernel's call.
+template <typename Tracked, typename Direct, typename Kernels>
+ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Direct direct, Kernels kernels) {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr || in_vfork_child()) return kernels();
-  while (true) {
+  for (bool tries = true;; tries = false) {
     State state = entry->load();
     switch (state.mode()) {
       case Mode::user: {
@@ -99,6 +100,10 @@ ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
         continue;
       }
       case Mode::own:
+        if (tries) {
+          if (const auto moved = direct(*entry, state)) return *moved;
+          continue;
+        }
         if (has_spent_enough(*entry, state, bytes) && state.inside() == 0 && try_tracking(fd, *entry, state)) continue;
         if (!go_inside(*entry, state, more_spent(state, bytes))) continue;
         return call_inside(*entry, state, kernels);
@@ -135,12 +140,17 @@ ssize_t read_at(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
 }  // namespace
 
 ssize_t read_here(int fd, void* buffer, std::size_t bytes) {
-  return read_on(
-      fd, bytes,
-      [&](Entry& entry, State state) {
-        return read_tracked(fd, entry, state, buffer, bytes, static_cast<off_t>(state.number()));
-      },
-      [&] { return counted_read(fd, [&] { return WHERRY_NEXT(read, fd, buffer, bytes); }); });
+  const auto tracked = [&](Entry& entry, State state) {
+    return read_tracked(fd, entry, state, buffer, bytes, static_cast<off_t>(state.number()));
+  };
+  const auto kernels = [&] { return WHERRY_NEXT(read, fd, buffer, bytes); };
+  // Another thread may change the mode before the call.
+  auto not_direct = [&] { return read_on(fd, bytes, tracked, not_past_mount, kernels); };
+  const auto direct = [&](Entry& entry, State state) -> std::optional<ssize_t> {
+    if (!may_be_direct(fd, bytes)) return std::nullopt;
+    return read_direct(fd, entry, state, buffer, bytes, KernelsCall(not_direct));
+  };
+  return read_on(fd, bytes, tracked, direct, [&] { return counted_read(fd, kernels); });
 }
 
 ssize_t readv_here(int fd, const iovec* parts, int count) {
@@ -149,16 +159,13 @@ ssize_t readv_here(int fd, const iovec* parts, int count) {
       [&](Entry& entry, State state) {
         return readv_tracked(fd, entry, state, parts, count, static_cast<off_t>(state.number()));
       },
-      [&] { return counted_read(fd, [&] { return WHERRY_NEXT(readv, fd, parts, count); }); });
+      not_past_mount, [&] { return counted_read(fd, [&] { return WHERRY_NEXT(readv, fd, parts, count); }); });
 }
 
 ssize_t pread_here(int fd, void* buffer, std::size_t bytes, off_t offset) {
-  if (may_be_direct(fd, bytes)) {
-    if (const auto moved = pread_direct(fd, buffer, bytes, offset)) return *moved;
-  }
   return read_at(
       fd, bytes, [&](Entry& entry, State state) { return read_tracked(fd, entry, state, buffer, bytes, offset); },
-      [&] { return counted_read(fd, [&] { return WHERRY_NEXT(pread, fd, buffer, bytes, offset); }); });
+      [&] { return pread_not_in_place(fd, buffer, bytes, offset); });
 }
 
 ssize_t preadv_here(int fd, const iovec* parts, int count, off_t offset) {

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "direct_transfers.hpp"
 #include "directories.hpp"
 #include "file/mapped/copies_under_way.hpp"
 #include "file/mapped/fault_signals.hpp"
@@ -143,10 +144,7 @@ ssize_t read_tracked(int fd, Entry& entry, State state, void* buffer, std::size_
       return static_cast<ssize_t>(bytes);
     }
   }
-  const ssize_t result = WHERRY_NEXT(pread, fd, buffer, bytes, offset);
-  if (reports()) [[unlikely]]
-    count_transfer(fd, false, Route::kernel, result);
-  return result;
+  return pread_not_in_place(fd, buffer, bytes, offset);
 }
 
 namespace {

@@ -21,6 +21,7 @@
 #include <span>
 
 #include "direct_descriptors.hpp"
+#include "direct_transfers.hpp"
 #include "direct_words.hpp"
 #include "directories.hpp"
 #include "file/mapped/copies_under_way.hpp"
@@ -330,11 +331,10 @@ void make_ring(int fd, Entry& entry, State before) noexcept {
   Offered offered = Offered::later;
   if (lock && entry.load_in_setup().word == before.word) offered = any_directories() ? attach(fd) : Offered::never;
   if (offered == Offered::attached && !take_offset(fd, entry, before)) forget_ring(fd);
-  if (offered != Offered::never) {
-    const std::uint64_t due = std::max(entry.progress.load(std::memory_order_relaxed), kFirstAttempt);
-    entry.progress.store(std::min(2 * due, kLastAttempt), std::memory_order_relaxed);
-  }
-  if (offered == Offered::never) entry.exchange(before, before.with(Mode::never, 0));
+  const std::uint64_t due = std::max(entry.progress.load(std::memory_order_relaxed), kFirstAttempt);
+  entry.progress.store(std::min(2 * due, kLastAttempt), std::memory_order_relaxed);
+  if (offered == Offered::never)
+    entry.exchange(before, before.with(may_become_direct(fd) ? before.mode() : Mode::never, 0));
   if (offered == Offered::later) entry.exchange(before, before.with(before.mode(), 0));
   errno = error;
 }

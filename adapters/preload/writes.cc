@@ -9,6 +9,7 @@
 
 #include "calls_inside.hpp"
 #include "descriptors.hpp"
+#include "direct_transfers.hpp"
 #include "next.hpp"
 #include "report.hpp"
 #include "sharing.hpp"
@@ -43,19 +44,24 @@ std::uint64_t cost_of(State state, std::size_t bytes) {
   return bytes <= kMostByRing && state.spent() + 1 < State::kInside ? 1 : 0;
 }
 
-/// Writes at the descriptor's offset: `by_ring` if it has a ring, otherwise `by_kernel`.
+/// Writes at the descriptor's offset: `by_ring` if it has a ring, otherwise past the mount by `direct(entry, state)`,
+/// or `by_kernel`.
 /// @param bytes  of the call, at least
-template <typename ByRing, typename ByKernel>
-ssize_t write_at_offset(int fd, std::size_t bytes, ByRing by_ring, ByKernel by_kernel) {
+template <typename ByRing, typename Direct, typename ByKernel>
+ssize_t write_at_offset(int fd, std::size_t bytes, ByRing by_ring, Direct direct, ByKernel by_kernel) {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr || bytes == 0 || in_vfork_child()) return by_kernel();
-  while (true) {
+  for (bool tries = true;; tries = false) {
     const State state = entry->load();
     switch (state.mode()) {
       case Mode::ring:
         pthread_testcancel();
         return by_ring();
       case Mode::own:
+        if (tries) {
+          if (const auto moved = direct(*entry, state)) return *moved;
+          continue;
+        }
         if (is_time_for_ring(*entry, state)) {
           make_ring(fd, *entry, state);
           continue;
@@ -82,7 +88,14 @@ ssize_t write_here(int fd, const void* buffer, std::size_t bytes) {
     return complete(fd, write_by_ring(fd, buffer, most, nullptr), most,
                     [&](std::size_t from) { return write_here(fd, behind(buffer, from), most - from); });
   };
-  return write_at_offset(fd, bytes, by_ring, [&] { return counted_write(fd, WHERRY_NEXT(write, fd, buffer, bytes)); });
+  const auto by_kernel = [&] { return WHERRY_NEXT(write, fd, buffer, bytes); };
+  // Another thread may change the mode before the call.
+  auto not_direct = [&] { return write_at_offset(fd, bytes, by_ring, not_past_mount, by_kernel); };
+  const auto direct = [&](Entry& entry, State state) -> std::optional<ssize_t> {
+    if (!may_be_direct(fd, bytes)) return std::nullopt;
+    return write_direct(fd, entry, state, buffer, bytes, KernelsCall(not_direct));
+  };
+  return write_at_offset(fd, bytes, by_ring, direct, [&] { return counted_write(fd, by_kernel()); });
 }
 
 ssize_t writev_here(int fd, const iovec* parts, int count) {
@@ -91,7 +104,8 @@ ssize_t writev_here(int fd, const iovec* parts, int count) {
     return complete(fd, done, std::max<std::size_t>(done, 1),
                     [&](std::size_t) { return writev_here(fd, parts, count); });
   };
-  return write_at_offset(fd, 1, by_ring, [&] { return counted_write(fd, WHERRY_NEXT(writev, fd, parts, count)); });
+  return write_at_offset(fd, 1, by_ring, not_past_mount,
+                         [&] { return counted_write(fd, WHERRY_NEXT(writev, fd, parts, count)); });
 }
 
 ssize_t pwrite_here(int fd, const void* buffer, std::size_t bytes, off_t offset) {
