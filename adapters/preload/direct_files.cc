@@ -42,6 +42,9 @@ namespace {
 /// Pause after a file could not be opened, before another is tried: the server may be out of this process's reach.
 /// Doubled each time.
 constexpr std::uint32_t kOutOfReachMs = 1000;
+/// A connection costs a process about 2 ms (loading the library, new memory of the rings). Reads on `auto` past the
+/// mount save that in about so many bytes.
+constexpr std::uint64_t kWorthConnecting = std::uint64_t{4} << 20;
 /// Number of writes that tell how long writes past the mount take.
 constexpr std::uint32_t kLeastWrites = 8;
 /// First pause before the kernel's writes are measured: the mount begins to keep them after a few.
@@ -80,6 +83,8 @@ constinit std::atomic<bool> opening{false};
 // 0: within reach. Otherwise no file is opened until this time, in ms of the coarse clock with bit 32 set.
 constinit std::atomic<std::uint64_t> out_of_reach{0};
 constinit std::atomic<std::uint32_t> out_of_reach_ms{kOutOfReachMs};  // the next pause
+constinit std::atomic<bool> is_connected{false};
+constinit std::atomic<std::uint64_t> read_before{0};  // bytes of reads on `auto` before there is a connection
 constinit std::atomic<bool> is_ending{false};
 constinit std::atomic<bool> ended{false};
 constinit std::atomic<int> inside{0};
@@ -179,8 +184,14 @@ void stay_away() noexcept {
   out_of_reach.store(std::uint64_t{1} << 32 | (now_ms() + pause), std::memory_order_relaxed);
 }
 
+/// Whether a process without a connection should make one for a read. Counts the read.
+bool is_worth_connecting(std::uint64_t file_bytes, std::size_t bytes) noexcept {
+  if (is_connected.load(std::memory_order_relaxed) || file_bytes >= kWorthConnecting) return true;
+  return read_before.fetch_add(bytes, std::memory_order_relaxed) + bytes > kWorthConnecting;
+}
+
 /// Opens the file of a descriptor. Returns the new word of the descriptor.
-std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
+std::uint64_t open_file(int fd, bool writes, std::size_t bytes, std::uint32_t failures) noexcept {
   const std::uint64_t later = pause_after(failures + 1);
   struct statx found{};
   if (!look(fd, found)) return kNew;
@@ -188,6 +199,7 @@ std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
   const int access = access_of(fd);
   if (!path || access < 0) return kNever;
   if (writes && access != O_WRONLY) return later;
+  if (*path == files::Path::automatic && !writes && !is_worth_connecting(found.stx_size, bytes)) return kNew;
   const Direct* const library = load();
   if (library == nullptr) return Word::of(kNever);
   // Asked for last: a ticket that is not used stays at the server for a time.
@@ -200,6 +212,7 @@ std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
   const StandardNumbersTaken standard;
   const OpenNumbers before = OpenNumbers::now();
   const bool reached = before && library->connect(ticket);
+  if (reached) is_connected.store(true, std::memory_order_relaxed);
   ticket.access = writes ? layout::kHostTicketWrites : layout::kHostTicketReads;
   const bool given = reached && ask_mount(fd, ticket);
   const int error = errno;
@@ -232,9 +245,9 @@ std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
 }
 
 /// One thread at a time. Other threads make the kernel's call.
-void try_opening(int fd, bool writes, std::uint64_t before) noexcept {
+void try_opening(int fd, bool writes, std::size_t bytes, std::uint64_t before) noexcept {
   if (opening.exchange(true, std::memory_order_acquire)) return;  // OPENING acquire
-  const std::uint64_t after = open_file(fd, writes, Word{before}.failures());
+  const std::uint64_t after = open_file(fd, writes, bytes, Word{before}.failures());
   // The descriptor may have been closed meanwhile.
   // WORD release: the slot
   if (!words[static_cast<unsigned>(fd)].compare_exchange_strong(before, after, std::memory_order_release)) {
@@ -296,7 +309,7 @@ DirectUse::DirectUse(int fd, bool writes, std::size_t bytes) noexcept : fd_(fd) 
   const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
   if (word.kind() == kNew || (word.waits() && is_over(word.time()))) {
     call_state.deadline_ms = now_ms() + kMostOpenMs;
-    try_opening(fd, writes, word.word);
+    try_opening(fd, writes, bytes, word.word);
     call_state.deadline_ms = now_ms() + kMostWaitMs;
   }
   const int slot = enter(fd);
@@ -480,6 +493,8 @@ void forget_direct_after_fork() noexcept {
   if (is_ending.load(std::memory_order_relaxed)) ended.store(true, std::memory_order_relaxed);
   if (direct.load(std::memory_order_relaxed) == nullptr) return;
   forget_costs_after_fork();
+  is_connected.store(false, std::memory_order_relaxed);
+  read_before.store(0, std::memory_order_relaxed);
   for (int fd = 0; fd < kDescriptors; fd++) {
     auto& word = words[static_cast<unsigned>(fd)];
     if (word.load(std::memory_order_relaxed) != kNew) word.store(kNew, std::memory_order_relaxed);

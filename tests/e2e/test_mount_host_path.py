@@ -461,7 +461,7 @@ print(oct(os.fstat(file).st_mode & 0o7777))
 
 
 def test_top_shows_which_way_was_chosen_and_what_each_takes(server, here, tmp_path):
-    (tmp_path / "root/file").write_bytes(os.urandom(MIB))
+    (tmp_path / "root/file").write_bytes(os.urandom(4 * MIB))
     code = """
 file = os.open("file", os.O_RDONLY)
 for i in range(40):
@@ -545,6 +545,23 @@ def test_a_program_chooses_for_a_descriptor_whether_transfers_go_past_the_mount(
     _, report = run(server, here, CHOOSING + "choose(file, KERNEL); transfers(7)", path=path)
     assert report.calls("reads from the host") == 0, report.said
     assert report.calls("writes to the host") == (7 if path == "host" else 0), report.said
+
+
+READ_ONCE = """
+for i in range(int(sys.argv[1])):
+    file = os.open(f"file{i}", os.O_RDONLY)
+    for offset in range(0, 1 << 20, 1 << 16):
+        assert len(os.pread(file, 1 << 16, offset)) == 1 << 16
+    os.close(file)
+"""
+
+
+def test_auto_does_not_connect_to_the_server_for_a_few_small_reads(server, here, tmp_path):
+    for i in range(8):
+        (tmp_path / f"root/file{i}").write_bytes(os.urandom(MIB))
+    assert run(server, here, READ_ONCE, 4, path="auto")[1].calls("reads from the host") == 0
+    assert run(server, here, READ_ONCE, 1, path="host")[1].calls("reads from the host") == 16
+    assert run(server, here, READ_ONCE, 8, path="auto")[1].calls("reads from the host") > 0
 
 
 WRITE_SMALL = r"""
