@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import uuid
+from pathlib import Path
 
 import pytest
 from program import PROGRAM, environment
@@ -152,3 +153,12 @@ def expect_same_as_natively(folder, serve, results):
 def is_mounted(directory):
     with open("/proc/self/mountinfo") as mounted:
         return any(line.split()[4] == str(directory) for line in mounted)
+
+
+def limits_of(directory):
+    """The kernel's limits of the mount: read-ahead in KiB, and the share of changed pages in %."""
+    with open("/proc/self/mountinfo") as mounted:
+        device = [fields[2] for fields in map(str.split, mounted) if fields[4] == str(directory)][-1]
+    if not os.path.exists(f"/sys/class/bdi/{device}"):
+        pytest.skip("no /sys here")
+    return tuple(int(Path(f"/sys/class/bdi/{device}/{name}").read_text()) for name in ("read_ahead_kb", "max_ratio"))

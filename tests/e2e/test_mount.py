@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from other_user import NOBODY, need_other_user
 from program import PROGRAM, environment, wherry
-from serving import HAS_FINE_TIMES, SERVERS, Mount, Server, enter_mount_namespace, is_mounted, mounts
+from serving import HAS_FINE_TIMES, SERVERS, Mount, Server, enter_mount_namespace, is_mounted, limits_of, mounts
 from waiting import WATCHDOG
 
 
@@ -209,11 +209,34 @@ def test_a_user_mounts_through_fusermount3_and_is_told_what_that_needs(users_fol
             read = subprocess.run([*NOBODY, "sh", "-c", 'cat "$0"/file && echo new >"$0"/new', here], capture_output=True, text=True)
             assert (read.returncode, read.stdout, read.stderr) == (0, "text", "")
             assert (server.root / "new").read_text() == "new\n"
+            assert limits_of(here) == (128, 1)
             mount.kill_daemon()
             again = subprocess.run([*NOBODY, "cat", here / "new"], capture_output=True, text=True)
             assert (again.returncode, again.stdout, again.stderr) == (0, "new\n", "")
         assert "passthrough" not in mount.said
         assert mount.process.returncode == 0 and not is_mounted(mount.directory)
+
+
+def test_a_mount_by_root_raises_the_kernels_limits(server, tmp_path):
+    if not os.access("/sys/class/bdi", os.W_OK):
+        pytest.skip("/sys cannot be written here")
+    mount = Mount(server, tmp_path / "here")
+    with mount as here:
+        assert limits_of(here) == (512, 10)
+        mount.kill_daemon()
+        assert limits_of(here) == (512, 10)
+
+
+def test_a_mount_keeps_the_kernels_limits_where_sys_cannot_be_written(server, tmp_path):
+    subprocess.run(["mount", "-o", "remount,bind,ro", "/sys"], check=True)
+    try:
+        mount = Mount(server, tmp_path / "here")
+        with mount as here:
+            (here / "file").write_text("text")
+            assert limits_of(here) == (128, 1)
+        assert mount.process.returncode == 0
+    finally:
+        subprocess.run(["mount", "-o", "remount,bind,rw", "/sys"], check=True)
 
 
 def test_a_directory_with_files_is_hidden_and_comes_back(server, tmp_path):

@@ -24,6 +24,7 @@
 
 #include "base/log.hpp"
 #include "file/mount/device_io.hpp"
+#include "file/mount/kernel_limits.hpp"
 #include "file/mount/mount_point.hpp"
 #include "file/mount/operations.hpp"
 
@@ -312,6 +313,7 @@ void Session::start() {
   if (takes_over_) return;
   wait_for_kernel();
   system_.passthrough().check();
+  if (device_) raise_kernel_limits(*device_);
   hand_over();
 }
 
