@@ -50,6 +50,10 @@ constexpr std::array kChecks{
     Check{"io_uring", doctor::check_io_uring},
     Check{"membarrier", doctor::check_membarrier},
     Check{"huge pages", doctor::check_huge_pages},
+    Check{"mounting", doctor::check_mounting},
+    Check{"passthrough of mounts", doctor::check_passthrough},
+    Check{"limits of mounts", doctor::check_mount_limits},
+    Check{"leases of files", doctor::check_leases},
     Check{"settings", doctor::check_settings},
     Check{"stream", doctor::check_stream},
 };

@@ -7,10 +7,12 @@ import json
 import os
 import platform
 import resource
+import shutil
 import struct
 import subprocess
 
 import pytest
+from other_user import NOBODY, need_other_user
 from program import PROGRAM, environment, wherry
 
 CHECKS = {
@@ -31,14 +33,18 @@ CHECKS = {
     "io_uring",
     "membarrier",
     "huge pages",
+    "mounting",
+    "passthrough of mounts",
+    "limits of mounts",
+    "leases of files",
     "settings",
     "stream",
 }
 
 
-def checks(env=None, **options):
+def checks(*prefix, env=None, **options):
     result = subprocess.run(
-        [PROGRAM, "doctor", "--json"], env=environment(**(env or {})), capture_output=True, text=True, timeout=60, **options
+        [*prefix, PROGRAM, "doctor", "--json"], env=environment(**(env or {})), capture_output=True, text=True, timeout=60, **options
     )
     report = json.loads(result.stdout)
     assert result.returncode == (0 if report["ok"] else 1), result.stderr
@@ -172,3 +178,53 @@ def test_what_is_lost_where_userfaultfd_is_refused_is_said(user_mode_only, said)
     assert found["registering memory"]["verdict"] == "warn"
     assert "/dev/userfaultfd" in found["registering memory"]["advice"]
     assert said in found["registering memory"]["found"]
+
+
+def with_mounts(script):
+    """A prefix: the program sees what the script mounts, nobody else does."""
+    prefix = ["unshare", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh"]
+    if subprocess.run([*prefix, "true"], capture_output=True).returncode != 0:
+        pytest.skip("mounting is not permitted here")
+    return prefix
+
+
+def test_without_the_device_of_fuse_nothing_can_be_mounted():
+    report, found = checks(*with_mounts("mount -t tmpfs tmpfs /dev"), env={"WHERRY_FABRIC": "inproc"})
+    assert found["mounting"]["verdict"] == "warn"
+    assert "No such file" in found["mounting"]["found"] and "--device /dev/fuse" in found["mounting"]["advice"]
+
+
+def test_a_user_is_told_what_only_a_mount_of_root_has():
+    need_other_user(PROGRAM)
+    report, found = checks(*NOBODY)
+    assert report["ok"]
+    has_passthrough = tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 9)
+    assert ("all data goes through the daemon" if has_passthrough else "not in Linux") in found["passthrough of mounts"]["found"]
+    assert "128 KiB of read-ahead" in found["limits of mounts"]["found"]
+    assert "mount as root" in found["limits of mounts"]["advice"]
+
+
+def test_a_user_needs_fusermount3():
+    need_other_user(PROGRAM)
+    device = "mount -t tmpfs tmpfs /dev && mknod -m 666 /dev/fuse c 10 229 && mknod -m 666 /dev/null c 1 3"
+    prefix = [*with_mounts(device + " && true < /dev/fuse"), *NOBODY]
+    helper = shutil.which("fusermount3")
+    if helper is not None:
+        _, found = checks(*prefix, env={"WHERRY_FABRIC": "inproc"})
+        assert found["mounting"]["verdict"] == "OK" and helper in found["mounting"]["found"]
+    _, found = checks(*prefix, shutil.which("env"), "PATH=/nonexistent", env={"WHERRY_FABRIC": "inproc"})
+    assert found["mounting"]["verdict"] == "warn" and "install fuse3" in found["mounting"]["advice"]
+
+
+@pytest.mark.parametrize("file, value, verdict, said", [
+    ("lease-break-time", 0, "OK", ""),
+    ("lease-break-time", 26, "OK", ""),
+    ("lease-break-time", 25, "warn", "--recall-timeout below 5.0"),
+    ("lease-break-time", 9, "warn", "--recall-timeout below 1.8"),
+    ("leases-enable", 0, "warn", "fs.leases-enable=1"),
+])
+def test_what_leases_must_outlast_for_mounts_to_keep_writes(tmp_path, file, value, verdict, said):
+    (tmp_path / file).write_text(f"{value}\n")
+    _, found = checks(*with_mounts(f"mount --bind {tmp_path}/{file} /proc/sys/fs/{file}"))
+    assert found["leases of files"]["verdict"] == verdict
+    assert said in found["leases of files"]["advice"]

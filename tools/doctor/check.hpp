@@ -42,6 +42,12 @@ Finding check_page_faults();   ///< userfaultfd, also for page faults in the ker
 Finding check_io_uring();      ///< io_uring_setup
 Finding check_membarrier();    ///< membarrier
 
+// mounts.cc
+Finding check_mounting();      ///< /dev/fuse, and the right to mount
+Finding check_passthrough();   ///< kernel and rights for data that bypasses a mount's daemon
+Finding check_mount_limits();  ///< whether a mount raises the kernel's limits of read-ahead and of changed pages
+Finding check_leases();        ///< leases of files, on which delegations to mounts rest
+
 // streams.cc
 Finding check_settings();  ///< every WHERRY_* variable
 Finding check_stream();    ///< a stream of this process with itself, over the configured fabric
