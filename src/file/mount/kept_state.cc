@@ -2,6 +2,7 @@
 #include "file/mount/kept_state.hpp"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -32,6 +33,8 @@ using layout::KeptWord;
 constexpr std::size_t kBytes = layout::kKeptPage + 2 * layout::kKeptHalf;
 /// A log is rewritten when it has doubled since the last time, but not below this size.
 constexpr std::uint64_t kLeastLog = std::uint64_t{1} << 20;
+/// Bytes of records that a forgotten node leaves in the log, at least: the log is rewritten that much earlier.
+constexpr std::uint64_t kForgottenBytes = 200;
 
 constexpr std::size_t rounded(std::size_t bytes) { return (bytes + 7) / 8 * 8; }
 
@@ -236,6 +239,8 @@ void KeptState::rewrite() noexcept {
   ::fallocate(memory_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
               static_cast<off_t>(layout::kKeptPage + half_before * layout::kKeptHalf), layout::kKeptHalf);
   rewrite_at_ = std::max(2 * used_, kLeastLog);
+  // The snapshot has left the heap of this thread with room that other threads cannot use, and so have forgotten nodes.
+  ::malloc_trim(0);
 }
 
 template <class Record>
@@ -325,7 +330,9 @@ void KeptState::Batch::add_node(NodeId node, const Identity& identity) {
 }
 
 void KeptState::Batch::add(KeptWord word, std::uint64_t number, std::uint64_t value) {
-  if (state_ != nullptr) state_->put(word, KeptNumber{.head = {}, .number = number, .value = value});
+  if (state_ == nullptr) return;
+  state_->put(word, KeptNumber{.head = {}, .number = number, .value = value});
+  if (word == KeptWord::forgotten) state_->rewrite_at_ = std::max(state_->rewrite_at_ - kForgottenBytes, kLeastLog);
 }
 
 void KeptState::Batch::add_name(KeptWord word, NodeId parent, std::string_view name, NodeId node) {

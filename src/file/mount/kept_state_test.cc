@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <wherry/error.hpp>
 
@@ -127,6 +128,29 @@ TEST_F(KeptStateTest, ALogThatHasGrownIsWrittenAnewAndLosesNothing) {
   EXPECT_EQ(left.names.at(kRootNode).at("first").node, node);
   EXPECT_EQ(left.nodes.size(), 1U);
   EXPECT_GE(left.number(KeptWord::last_node), static_cast<std::uint64_t>(kMany));
+}
+
+std::int64_t bytes_in(const UniqueFd& memory) {
+  struct stat status{};
+  EXPECT_EQ(::fstat(memory.get(), &status), 0);
+  return status.st_blocks * 512;
+}
+
+TEST_F(KeptStateTest, ForgottenFilesGiveTheirMemoryBack) {
+  constexpr std::uint64_t kMany = 20'000;
+  KeptState state(memory);
+  Nodes nodes(directory(2), &state);
+  const auto refer = [&](std::uint64_t i) {
+    return nodes.refer(kRootNode, "a name of some length " + std::to_string(i), file(i));
+  };
+  std::vector<NodeId> known;
+  for (std::uint64_t i = 3; i < kMany; ++i) known.push_back(refer(i));
+  const auto all = bytes_in(memory);
+  for (std::uint64_t i = 3; i < kMany; ++i) EXPECT_EQ(refer(i), known[i - 3]);
+  EXPECT_LT(bytes_in(memory), all * 3 / 2) << "the same names again";
+  for (const NodeId node : known) nodes.forget(node, 2);
+  EXPECT_LT(bytes_in(memory), all / 2);
+  EXPECT_EQ(KeptState(memory).load().nodes.size(), 0U);
 }
 
 constexpr layout::KeptOpen kOpened{.head = {},

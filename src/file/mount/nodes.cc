@@ -89,6 +89,7 @@ void Nodes::bind(Batch& batch, NodeId parent, std::string_view name, NodeId node
     collect(batch, before);
   }
   Node& owner = nodes_[node];
+  if (!owner.names.empty() && owner.names.back() == key) return;
   drop_name(owner, key);
   if (S_ISDIR(owner.identity.type)) {
     for (const Name* const old : std::vector(owner.names)) {
