@@ -18,6 +18,7 @@
 
 #include <wherry/error.hpp>
 
+#include "file/server/lease.hpp"
 #include "file/server/tree.hpp"
 #include "file/wire/open_again.hpp"
 
@@ -26,8 +27,10 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// Period of the check for broken leases.
+/// Shortest pause between looks at the leases, unless the kernel notifies.
 constexpr auto kPause = 10ms;
+/// Longest pause while there are leases. Shorter for writers: they may be cut off earlier by this time.
+constexpr auto kLongestPause = 1000ms;
 constexpr std::chrono::milliseconds kTime(layout::kFileDelegationMs);
 /// Minimum age of a delegation at its recall. The client's kernel discards answers that were under way when it is told
 /// to drop its cache. The answer that came with the delegation may be the first one to show a change.
@@ -38,7 +41,7 @@ constexpr auto kRest = 250ms;
 /// later ignored recall, up to 64 times.
 constexpr auto kDistrust = 5s;
 constexpr int kMostDoublings = 6;
-/// Limit of files that are read or written repeatedly at one time. Each takes a descriptor, and is checked every 10 ms.
+/// Limit of files that are read or written repeatedly at one time. Each takes a descriptor, and some time at each look.
 constexpr std::size_t kMostLeases = 256;
 
 /// Period of the recalls of a file that is delegated for writing.
@@ -67,16 +70,33 @@ bool is_local(int descriptor) {
 }
 
 /// A new open file description of the file, with a lease on it. Invalid: the kernel gives none.
-UniqueFd lease_on(int descriptor) {
+UniqueFd lease_on(int descriptor, pid_t notified) {
   UniqueFd made = open_again(descriptor, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-  if (!made.valid()) return {};
-  // The default action of SIGURG is to ignore it. SIGIO would end the process.
-  if (::fcntl(made.get(), F_SETSIG, SIGURG) != 0 || ::fcntl(made.get(), F_SETLEASE, F_RDLCK) != 0) return {};
-  return made;
+  return made.valid() && take_lease(made.get(), F_RDLCK, notified) ? std::move(made) : UniqueFd();
 }
 
 /// Whether no open waits for the end of the lease, or has failed because of it.
 bool is_whole(const UniqueFd& lease) { return ::fcntl(lease.get(), F_GETLEASE) == F_RDLCK; }
+
+sigset_t lease_signal() {
+  sigset_t signal{};
+  ::sigemptyset(&signal);
+  ::sigaddset(&signal, kLeaseSignal);
+  return signal;
+}
+
+/// Waits for kLeaseSignal, which the calling thread blocks. A signal sent since the last call ends the wait at once.
+void wait_until(Delegations::Clock::time_point end) {
+  const sigset_t signal = lease_signal();
+  if (end == Delegations::Clock::time_point::max()) {
+    ::sigwaitinfo(&signal, nullptr);
+    return;
+  }
+  const auto left = std::max<std::chrono::nanoseconds>(end - Delegations::Clock::now(), 0ns);
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+  const timespec timeout{.tv_sec = seconds.count(), .tv_nsec = (left - seconds).count()};
+  ::sigtimedwait(&signal, nullptr, &timeout);
+}
 
 }  // namespace
 
@@ -109,8 +129,8 @@ Delegations::~Delegations() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
+    wake(Clock::time_point::min());
   }
-  changed_.notify_all();
   if (thread_.joinable()) thread_.join();
   budget_.give_back(leases_);
 }
@@ -118,12 +138,13 @@ Delegations::~Delegations() {
 /// Returns the client's number.
 std::uint64_t Delegations::add(Client& client) {
   std::random_device random;
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   try {
     if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     throw Error(error.code().value(), "serve", "", "allow more processes (ulimit -u, pids.max)");
   }
+  started_.wait(lock, [this] { return thread_number_ != 0; });
   std::uint64_t number = 0;
   while (number == 0 || clients_.contains(number)) number = std::uint64_t{random()} << 32 | random();
   clients_.emplace(number, &client);
@@ -134,17 +155,21 @@ bool Delegations::grant(std::uint64_t client, int descriptor) {
   struct stat found{};
   if (!grants_ || ::fstat(descriptor, &found) != 0 || !S_ISREG(found.st_mode) || !is_local(descriptor)) return false;
   const Identity identity{.device = found.st_dev, .inode = found.st_ino};
+  pid_t notified = 0;
   {
     const std::lock_guard lock(mutex_);
     const auto now = Clock::now();
     if (!may_hold(client, now)) return false;
+    notified = thread_number_;
+    // A delegation may have been given back just now.
+    if (has_writer(identity) || leases_ >= most_leases()) wake(look_at_writers(now));
     if (has_writer(identity)) return false;  // the open for the new lease would break the writer's lease
     const auto known = files_.find(identity);
     if (known != files_.end()) return prolong(known->second, client, now);
     if (leases_ >= most_leases() || !budget_.take()) return false;
     ++leases_;
   }
-  return make(identity, client, lease_on(descriptor));
+  return make(identity, client, lease_on(descriptor, notified));
 }
 
 std::shared_ptr<WriteDelegation> Delegations::grant_write(std::uint64_t client, int descriptor) {
@@ -153,20 +178,20 @@ std::shared_ptr<WriteDelegation> Delegations::grant_write(std::uint64_t client, 
   const Identity identity{.device = found.st_dev, .inode = found.st_ino};
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
-  look_at_writers(now);  // a delegation may have been given back just now
+  wake(look_at_writers(now));  // a delegation may have been given back just now
   // A resting file is left to opens that are retried.
   if (!may_hold(client, now) || files_.contains(identity) || has_writer(identity)) return nullptr;
   // Leaves leases for other clients.
   if (writers_of(client) >= most_writers()) return nullptr;
   if (leases_ >= most_leases() || !budget_.take()) return nullptr;
-  auto taken = WriteDelegation::take(descriptor, client, timeout_);
+  auto taken = WriteDelegation::take(descriptor, client, timeout_, thread_number_);
   if (taken == nullptr) {
     budget_.give_back(1);
     return nullptr;
   }
   ++leases_;
   writers_.push_back({.delegation = taken});
-  changed_.notify_all();
+  wake(now + longest_pause());
   return taken;
 }
 
@@ -208,6 +233,7 @@ bool Delegations::prolong(File& file, std::uint64_t client, Clock::time_point no
   if (!file.lease.valid() || file.broken || !is_whole(file.lease)) return false;
   Holder& holder = file.holders.try_emplace(client, Holder{.since = now, .until = now}).first->second;
   holder.until = now + kTime + margin_;
+  wake(std::min(holder.until, now + kLongestPause));
   return true;
 }
 
@@ -220,8 +246,10 @@ bool Delegations::make(const Identity& identity, std::uint64_t client, UniqueFd 
     file = &files_[identity];
     if (!file->lease.valid() && now >= file->rests_until) {
       file->lease = std::move(lease);
-      changed_.notify_all();
-      return prolong(*file, client, now);
+      const bool is_held = prolong(*file, client, now);
+      // The kernel may have notified before the lease was recorded.
+      if (!is_held) wake(now);
+      return is_held;
     }
   }
   --leases_;
@@ -261,34 +289,46 @@ void Delegations::give_back(std::uint64_t client, std::span<const Identity> file
     if (recalled_holder(client, identity) == nullptr) continue;
     File& file = files_[identity];
     file.holders.erase(client);
-    if (file.holders.empty()) end(file, Clock::now(), ended);
+    if (!file.holders.empty()) continue;
+    end(file, Clock::now(), ended);
+    wake(file.rests_until);
   }
 }
 
 void Delegations::look() {
   Ended ended;
   const std::lock_guard lock(mutex_);
-  look_at_all(Clock::now(), ended);
+  wake(look_at_all(Clock::now(), ended));
+}
+
+/// Requires the lock. Makes the thread look at the leases at this time, if it would later.
+void Delegations::wake(Clock::time_point at) {
+  if (!thread_.joinable() || at >= next_look_) return;
+  next_look_ = at;
+  ::pthread_kill(thread_.native_handle(), kLeaseSignal);
 }
 
 void Delegations::run() {
+  const sigset_t signal = lease_signal();
+  ::pthread_sigmask(SIG_BLOCK, &signal, nullptr);
   std::unique_lock lock(mutex_);
+  thread_number_ = ::gettid();
+  started_.notify_all();
   while (!stopping_) {
-    if (files_.empty() && writers_.empty()) {
-      changed_.wait(lock);
-      continue;
-    }
-    changed_.wait_for(lock, kPause);
     Ended ended;
-    look_at_all(Clock::now(), ended);
+    const auto now = Clock::now();
+    const auto until = std::max(look_at_all(now, ended), now + kPause);
+    next_look_ = until;
     lock.unlock();
     ended.clear();
+    wait_until(until);
     lock.lock();
   }
 }
 
-void Delegations::look_at_all(Clock::time_point now, Ended& ended) {
-  look_at_writers(now);
+/// Returns when to look again.
+Delegations::Clock::time_point Delegations::look_at_all(Clock::time_point now, Ended& ended) {
+  auto next_look = look_at_writers(now);
   for (auto next = files_.begin(); next != files_.end();) {
     const auto at = next++;
     File& file = at->second;
@@ -298,11 +338,32 @@ void Delegations::look_at_all(Clock::time_point now, Ended& ended) {
       expire(file, now);
       if (file.holders.empty()) end(file, now, ended);
     }
-    if (!file.lease.valid() && now >= file.rests_until) files_.erase(at);
+    if (file.lease.valid() || now < file.rests_until)
+      next_look = std::min({next_look, due(file), now + kLongestPause});
+    else
+      files_.erase(at);
   }
+  return next_look;
 }
 
-void Delegations::look_at_writers(Clock::time_point now) {
+/// When the state of the file changes next, unless the kernel notifies.
+Delegations::Clock::time_point Delegations::due(const File& file) {
+  if (!file.lease.valid()) return file.rests_until;
+  auto first = Clock::time_point::max();
+  for (const auto& [number, holder] : file.holders) {
+    first = std::min(first, holder.until);
+    if (file.broken && !holder.recalled) first = std::min(first, holder.since + kSettled);
+  }
+  return first;
+}
+
+Delegations::Clock::duration Delegations::longest_pause() const {
+  return std::min<Clock::duration>(kLongestPause, timeout_ / 2);
+}
+
+/// Returns when to look again.
+Delegations::Clock::time_point Delegations::look_at_writers(Clock::time_point now) {
+  auto next_look = Clock::time_point::max();
   const auto is_over = [&](Writer& one) {
     const WriteDelegation::State state = one.delegation->look(now);
     const Identity& file = one.delegation->file();
@@ -310,14 +371,22 @@ void Delegations::look_at_writers(Clock::time_point now) {
       recall(one.delegation->client(), file);
       one.next_recall = now + kRepeat;
     }
-    if (state != WriteDelegation::State::over) return false;
-    if (one.delegation->was_recalled()) files_[file].rests_until = now + kRest;
+    if (state != WriteDelegation::State::over) {
+      const bool is_held = state == WriteDelegation::State::held;
+      next_look = std::min(next_look, now + (is_held ? longest_pause() : kPause));
+      return false;
+    }
+    if (one.delegation->was_recalled()) {
+      files_[file].rests_until = now + kRest;
+      next_look = std::min(next_look, now + kRest);
+    }
     if (one.delegation->was_cut_off()) distrust(one.delegation->client(), now);
     --leases_;
     budget_.give_back(1);
     return true;
   };
   std::erase_if(writers_, is_over);
+  return next_look;
 }
 
 void Delegations::recall(std::uint64_t number, const Identity& identity) {

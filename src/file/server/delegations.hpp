@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -31,8 +33,9 @@ namespace wherry::file {
 ///   broken  -> resting  give_back, look: the last delegation has ended, and the lease with it
 ///   resting -> unknown  look: opens that are retried have had time to succeed
 ///
-/// The kernel reports a broken lease by a signal, which would affect the whole process. Instead a thread checks all
-/// leases every 10 ms while there are any.
+/// The kernel reports a broken lease by a signal to a thread of this class (take_lease). The thread looks at all leases
+/// then, and when a delegation expires or a recall is due. It also looks once a second while there are leases, because
+/// a client that has borrowed a descriptor can take its signals away. Without leases it sleeps.
 ///
 /// Only one client may have a file delegated for writing (WriteDelegation). Its recall is repeated until it ends.
 ///
@@ -129,8 +132,11 @@ class Delegations {
   bool prolong(File& file, std::uint64_t client, Clock::time_point now);
   bool make(const Identity& identity, std::uint64_t client, UniqueFd lease);
   void run();
-  void look_at_all(Clock::time_point now, Ended& ended);
-  void look_at_writers(Clock::time_point now);
+  void wake(Clock::time_point at);
+  [[nodiscard]] Clock::time_point look_at_all(Clock::time_point now, Ended& ended);
+  [[nodiscard]] Clock::time_point look_at_writers(Clock::time_point now);
+  [[nodiscard]] static Clock::time_point due(const File& file);
+  [[nodiscard]] Clock::duration longest_pause() const;
   void recall(const Identity& identity, File& file, Clock::time_point now);
   void recall(std::uint64_t number, const Identity& identity);
   [[nodiscard]] bool has_writer(const Identity& identity) const;
@@ -144,13 +150,15 @@ class Delegations {
   const std::chrono::milliseconds margin_;
   const std::chrono::milliseconds timeout_;
   std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable started_;
   std::map<std::uint64_t, Client*> clients_;
   Files files_;
   std::vector<Writer> writers_;
   std::size_t leases_ = 0;  ///< leases of `files_` and `writers_`, and those being made
   bool stopping_ = false;
   std::thread thread_;
+  pid_t thread_number_ = 0;        ///< 0: it has not started
+  Clock::time_point next_look_{};  ///< when the thread looks at the leases next, unless it is notified
 };
 
 }  // namespace wherry::file

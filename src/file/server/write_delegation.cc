@@ -5,8 +5,9 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <csignal>
 #include <fstream>
+
+#include "file/server/lease.hpp"
 
 namespace wherry::file {
 namespace {
@@ -20,14 +21,13 @@ bool outlasts(WriteDelegation::Clock::duration all) {
 
 }  // namespace
 
-std::shared_ptr<WriteDelegation> WriteDelegation::take(int descriptor, std::uint64_t client, Clock::duration timeout) {
+std::shared_ptr<WriteDelegation> WriteDelegation::take(int descriptor, std::uint64_t client, Clock::duration timeout,
+                                                       pid_t notified) {
   struct stat found{};
   if (!outlasts((kTimeouts + 1) * timeout) || ::fstat(descriptor, &found) != 0) return nullptr;
   // A duplicate of the same description, which stays open until the lease is given up.
   UniqueFd lease(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-  if (!lease.valid()) return nullptr;
-  // The default action of SIGURG is to ignore it. SIGIO would end the process.
-  if (::fcntl(lease.get(), F_SETSIG, SIGURG) != 0 || ::fcntl(lease.get(), F_SETLEASE, F_WRLCK) != 0) return nullptr;
+  if (!lease.valid() || !take_lease(lease.get(), F_WRLCK, notified)) return nullptr;
   const Identity file{.device = found.st_dev, .inode = found.st_ino};
   return std::shared_ptr<WriteDelegation>(new WriteDelegation(std::move(lease), file, client, timeout));
 }
@@ -46,7 +46,7 @@ void WriteDelegation::give_up() {
 
 WriteDelegation::State WriteDelegation::look(Clock::time_point now) {
   const std::unique_lock lock(mutex_, std::try_to_lock);
-  if (!lock.owns_lock()) return State::held;  // during a change, which advances the state itself
+  if (!lock.owns_lock()) return State::changing;
   advance(now);
   return !lease_.valid() ? State::over : recalled_ ? State::recalled : State::held;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -32,11 +34,18 @@ class WriteDelegation {
  public:
   using Clock = std::chrono::steady_clock;
   using Identity = layout::FileIdentity;
-  enum class State : std::uint8_t { held, recalled, over };
+  enum class State : std::uint8_t {
+    held,
+    recalled,
+    over,
+    changing,  ///< during a Change, which advances the state itself
+  };
   static constexpr int kTimeouts = 4;
 
   /// `descriptor` must be open for writing. Null: the kernel gives no lease.
-  static std::shared_ptr<WriteDelegation> take(int descriptor, std::uint64_t client, Clock::duration timeout);
+  /// @param notified  the thread that gets kLeaseSignal when the state must be looked at
+  static std::shared_ptr<WriteDelegation> take(int descriptor, std::uint64_t client, Clock::duration timeout,
+                                               pid_t notified);
   WriteDelegation(const WriteDelegation&) = delete;
   WriteDelegation& operator=(const WriteDelegation&) = delete;
   ~WriteDelegation() { end(); }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,7 +16,9 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -185,6 +188,33 @@ TEST_F(WriteDelegations, ARecallIsRepeated) {
   EXPECT_EQ(content.get(), "content");
 }
 
+/// The server's own descriptors of a file, as a client that it lends them to has them.
+std::vector<UniqueFd> descriptors_of(pid_t server, const std::filesystem::path& file) {
+  std::vector<UniqueFd> found;
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, server, 0)));
+  for (const auto& one : std::filesystem::directory_iterator("/proc/" + std::to_string(server) + "/fd")) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(one, gone) != file) continue;
+    const int number = std::stoi(one.path().filename());
+    UniqueFd taken(static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+    if (taken.valid()) found.push_back(std::move(taken));
+  }
+  return found;
+}
+
+TEST_F(WriteDelegations, AClientThatTakesTheServersSignalsAwayDelaysOthersOnly) {
+  const Host::Handle handle = open(host_);
+  delegate(host_, handle, watcher_.number());
+  const auto taken = descriptors_of(served_.pid(), std::filesystem::canonical(path()));
+  if (taken.empty()) GTEST_SKIP() << "no pidfd_getfd here";
+  for (const UniqueFd& descriptor : taken) EXPECT_EQ(::fcntl(descriptor.get(), F_SETOWN, 0), 0);
+  auto content = read_natively(O_RDONLY);
+  EXPECT_EQ(watcher_.await_recalls().size(), 1U);
+  EXPECT_EQ(write(host_, handle, "kept").result.bytes, 4U);
+  EXPECT_EQ(host_.writes().give_back(handle), 0);
+  EXPECT_EQ(content.get(), "keptent");
+}
+
 TEST_F(WriteDelegations, ReadsAreNotDelegatedMeanwhile) {
   const Host::Handle handle = open(host_);
   delegate(host_, handle, watcher_.number());
@@ -331,7 +361,7 @@ class WriteDelegationTime : public ::testing::Test {
   void SetUp() override {
     if (!has_leases(path_)) GTEST_SKIP() << "no leases here";
     opened_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CLOEXEC));
-    delegation_ = WriteDelegation::take(opened_.get(), 1, kTimeout);
+    delegation_ = WriteDelegation::take(opened_.get(), 1, kTimeout, ::gettid());
     ASSERT_NE(delegation_, nullptr);
   }
   [[nodiscard]] int open_natively() const {
@@ -385,7 +415,7 @@ TEST_F(WriteDelegationTime, EndsBeforeTheKernelGivesTheFileToOthers) {
 
 TEST_F(WriteDelegationTime, NoneIsTakenThatTheKernelWouldEnd) {
   delegation_->end();
-  EXPECT_EQ(WriteDelegation::take(opened_.get(), 1, 24h), nullptr);
+  EXPECT_EQ(WriteDelegation::take(opened_.get(), 1, 24h, ::gettid()), nullptr);
 }
 
 }  // namespace
