@@ -217,6 +217,25 @@ def test_a_user_mounts_through_fusermount3_and_is_told_what_that_needs(users_fol
         assert mount.process.returncode == 0 and not is_mounted(mount.directory)
 
 
+def test_a_mount_that_is_in_use_ends_though_path_leads_through_it(users_folder):
+    folder, device = users_folder
+    device.chmod(0o666)
+    for name in ("root", "root/bin", "here"):
+        (folder / name).mkdir()
+        os.chown(folder / name, 65534, 65534)
+    with Server(folder / "root", preexec_fn=become_nobody) as server:
+        server.env["PATH"] = f"{folder}/here/bin:{server.env['PATH']}"
+        mount = Mount(server, folder / "here", preexec_fn=become_nobody)
+        with mount as here:
+            mount.kill_daemon()
+            user = subprocess.Popen([*NOBODY, "sh", "-c", 'cd "$0" && echo in && exec sleep 1000', here], stdout=subprocess.PIPE, text=True)
+            assert user.stdout.readline() == "in\n"
+            mount.end()
+        user.kill()
+        user.communicate()
+        assert mount.process.returncode == 0 and not is_mounted(mount.directory)
+
+
 def test_a_mount_by_root_raises_the_kernels_limits(server, tmp_path):
     if not os.access("/sys/class/bdi", os.W_OK):
         pytest.skip("/sys cannot be written here")

@@ -75,6 +75,9 @@ std::string resolved_though_stale(const std::string& directory) {
   return (parent == "/" ? "" : parent) + stripped.substr(slash);
 }
 
+/// Where systems have it. A search along PATH could lead through the mount, which this process may not serve any more.
+constexpr const char* kFusermount = "/usr/bin/fusermount3";
+
 int run_fusermount(const std::string& directory, bool lazy) {
   std::vector<std::string> words{"fusermount3", "-u", "-q", "--", directory};
   if (lazy) words.insert(words.begin() + 1, "-z");
@@ -82,8 +85,9 @@ int run_fusermount(const std::string& directory, bool lazy) {
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_t child = 0;
-  if (const int error = ::posix_spawnp(&child, "fusermount3", nullptr, nullptr, arguments.data(), environ); error != 0)
-    return error;
+  int error = ::posix_spawn(&child, kFusermount, nullptr, nullptr, arguments.data(), environ);
+  if (error == ENOENT) error = ::posix_spawnp(&child, "fusermount3", nullptr, nullptr, arguments.data(), environ);
+  if (error != 0) return error;
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : EBUSY;
