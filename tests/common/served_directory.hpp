@@ -27,7 +27,7 @@ namespace wherry::file {
 struct FaultPlan {
   std::atomic<int> point{-1};
   std::atomic<int> countdown{0};
-  std::array<std::atomic<int>, 16> passed{};
+  std::array<std::atomic<int>, kFaultPoints> passed{};
 
   void kill_at(FaultPoint where, int time) {
     countdown = time;

@@ -94,9 +94,12 @@ class Mount:
         with contextlib.suppress(FileExistsError):  # of a daemon that was killed nothing can be asked
             os.mkdir(directory)
         self.directory = directory
-        command = [*prefix, PROGRAM, "mount", server.address, directory, *server.mount_options, *options]
-        self.process = subprocess.Popen(command, env=env or server.env, stderr=subprocess.PIPE, text=True, preexec_fn=preexec_fn)
+        self.process = subprocess.Popen([*prefix, *self.command(server, directory, options)], env=env or server.env, stderr=subprocess.PIPE,
+                                        text=True, preexec_fn=preexec_fn)
         self.said = self.process.stderr.readline()
+
+    def command(self, server, directory, options):
+        return [PROGRAM, "mount", server.address, directory, *server.mount_options, *options]
 
     def daemon(self):
         """The process that serves; None at a moment in which there is none."""

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "file/mount/fault_points.hpp"
 #include "file/mount/layout/kept_descriptors.hpp"
 
 namespace wherry::file::mount {
@@ -85,7 +86,10 @@ KeptDescriptors::KeptDescriptors(UniqueFd supervisor) : supervisor_(std::move(su
 bool KeptDescriptors::has_supervisor() const { return supervisor_.valid(); }
 
 bool KeptDescriptors::keep(KeptKey key, int descriptor) const {
-  return has_supervisor() && KeeperSocket::send(supervisor_.get(), number_of(KeeperWord::keep), key, descriptor);
+  const bool is_kept =
+      has_supervisor() && KeeperSocket::send(supervisor_.get(), number_of(KeeperWord::keep), key, descriptor);
+  pass(FaultPoint::descriptor_kept);
+  return is_kept;
 }
 
 void KeptDescriptors::drop(KeptKey key) const {

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "file/mount/fault_points.hpp"
 #include "file/wire/status.hpp"
 
 namespace wherry::file::mount {
@@ -91,6 +92,7 @@ KeptFile::Kept KeptFile::add(std::uint64_t offset, std::span<const std::byte> fr
   if (kept.bytes != 0) end_ = std::max(end_, offset + kept.bytes);
   kept_ += kept.bytes;
   room_ -= std::min<std::uint64_t>(room_, kept.bytes);
+  pass(FaultPoint::write_kept);
   return kept;
 }
 
@@ -151,6 +153,7 @@ bool KeptFile::write_batch() {
     drops_.end_sending();
     buffer_.set_drops(*number_, drops_.unwritten());
   }
+  pass(FaultPoint::batch_removed);
   buffer_.set_sending(*number_, false);
   return true;
 }
@@ -160,7 +163,9 @@ bool KeptFile::write_batch() {
 void KeptFile::send(const DelegatedWriter::Write& write) {
   buffer_.set_sending(*number_, true);
   if (const int error = writer_.write(write); error != 0) fail(error);
+  pass(FaultPoint::batch_written);
   note_server_state();
+  pass(FaultPoint::batch_noted);
 }
 
 void KeptFile::note_server_state() { buffer_.set_written(*number_, writer_.size(), writer_.modified()); }
@@ -223,8 +228,11 @@ void KeptFile::give_back(bool closes) {
     const std::lock_guard lock(mutex_);
     ring_.reset();
   }
+  pass(FaultPoint::ring_ended);
   if (!closes) writer_.give_back();
+  pass(FaultPoint::given_back);
   if (number_) buffer_.remove_file(*number_);
+  pass(FaultPoint::forgotten);
   over_ = true;
 }
 
@@ -237,6 +245,7 @@ int KeptFile::attach(std::unique_ptr<WriteRing> ring, const Writer& by,
   ring_.reset();
   note_writer(by);
   begin(*ring, *number_);
+  pass(FaultPoint::ring_attached);
   ring_ = std::move(ring);
   ring_->set_end(end_);
   ring_->publish(room_);
@@ -261,6 +270,7 @@ bool KeptFile::take_ring() {
       is_full = is_full || bytes < part.size();
     }
   }
+  pass(FaultPoint::ring_copied);
   ring_->publish(room_);
   if (ring_->take_broken()) {
     file_.errors().note(EIO);

@@ -16,6 +16,8 @@
 
 #include <wherry/error.hpp>
 
+#include "file/mount/fault_points.hpp"
+
 namespace wherry::file::mount {
 namespace {
 
@@ -214,8 +216,10 @@ std::byte* KeptState::make_room(std::size_t bytes) {
 }
 
 void KeptState::commit() {
+  pass(FaultPoint::state_written);
   // KEPT release: the records below it.
   std::atomic_ref(start_->used[half_]).store(used_, std::memory_order_release);
+  pass(FaultPoint::state_committed);
 }
 
 /// If memory is short, the old log continues.
@@ -234,8 +238,10 @@ void KeptState::rewrite() noexcept {
     return;
   }
   commit();
+  pass(FaultPoint::state_rewritten);
   // KEPT release: the whole half.
   std::atomic_ref(start_->half).store(half_, std::memory_order_release);
+  pass(FaultPoint::state_switched);
   ::fallocate(memory_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
               static_cast<off_t>(layout::kKeptPage + half_before * layout::kKeptHalf), layout::kKeptHalf);
   rewrite_at_ = std::max(2 * used_, kLeastLog);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "file/mount/fault_points.hpp"
 #include "file/mount/writer.hpp"
 #include "file/wire/status.hpp"
 
@@ -79,14 +80,18 @@ int write_records(WriteBuffer& buffer, LeftFile& left, Host& host, Host::Handle 
   while (!left.records.empty()) {
     const Batch batch = next_batch(buffer, left.records);
     buffer.set_sending(left.number, true);
+    pass(FaultPoint::replay_sending);
     if (const int error = write_batch(batch, left, host, handle, bytes); error != 0) return error;
+    pass(FaultPoint::replay_written);
     layout::FileStatus now{};
     if (const int error = host.status(handle, now); error != 0) return error;
     drop_set_id_bits(host, handle, now.mode, left.drops);
     left.size = now.size;
     left.modified = nanoseconds_of(now.modified);
     buffer.set_written(left.number, left.size, left.modified);
+    pass(FaultPoint::replay_noted);
     for (const WriteBuffer::RecordNumber record : batch.records) buffer.remove(record);
+    pass(FaultPoint::replay_removed);
     buffer.set_sending(left.number, false);
     left.sending = false;
     left.records.erase(left.records.begin(), left.records.begin() + static_cast<std::ptrdiff_t>(batch.records.size()));
@@ -175,6 +180,7 @@ void take_ring(WriteBuffer& buffer, LeftFile& left, WriteRing& ring) {
     const auto record = buffer.add(left.number, offset, part);
     if (!record) break;
     left.records.push_back(*record);
+    pass(FaultPoint::replay_copied);
     ring.remove(part.size());
   }
   ring.publish(0);
@@ -230,6 +236,7 @@ std::vector<Replayed> replay(WriteBuffer& left, Host& host, const std::function<
     }
     // First: if this daemon is killed, the next one must not write a part of the lost data.
     left.remove_file(file.number);
+    pass(FaultPoint::replay_forgotten);
     for (const WriteBuffer::RecordNumber record : file.records) left.remove(record);
   }
   return all;

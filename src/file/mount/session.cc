@@ -24,6 +24,7 @@
 
 #include "base/log.hpp"
 #include "file/mount/device_io.hpp"
+#include "file/mount/fault_points.hpp"
 #include "file/mount/kernel_limits.hpp"
 #include "file/mount/mount_point.hpp"
 #include "file/mount/operations.hpp"
@@ -124,6 +125,7 @@ std::string settings_of(const MountOptions& options, bool read_only) {
 
 HostOptions Session::host_options(const MountOptions& options, const KeptSnapshot& left) {
   HostOptions made{.address = options.address, .timeout = options.timeout, .ring_bytes = kRingBytes};
+  made.at = at_fault_point.load(std::memory_order_relaxed);
   if (state_ != nullptr) {
     made.process = {.client = left.number(layout::KeptWord::client),
                     .number = left.number(layout::KeptWord::daemon) + 1};
@@ -199,6 +201,7 @@ void Session::hand_over() {
     batch.add(layout::KeptWord::device, *device_);
     batch.add(layout::KeptWord::passthrough, system_.passthrough().is_on() ? 1 : 0);
   }
+  pass(FaultPoint::handing_over);
   kept_.report_mounted(directory_);
   kept_.keep({KeptKind::state}, state_memory_.get());
   kept_.keep({KeptKind::memory}, write_memory_.get());
@@ -298,6 +301,7 @@ void Session::start() {
     system_.locks().start(fuse_session_fd(session_.get()));
     WriteBehind& write_behind = system_.tree().write_behind();
     write_behind.replay(*system_.tree().hosts().any().operator->());
+    pass(FaultPoint::replayed);
     write_behind.start([this] { return system_.delegations().client(); });
     system_.delegations().start([this](NodeId node) { system_.tree().drop(node, Kept::attributes); }, write_behind);
     if (const int error = takes_over_ ? ask_to_resend(fuse_session_fd(session_.get())) : 0; error != 0)

@@ -23,6 +23,7 @@
 #include <wherry/error.hpp>
 
 #include "base/log.hpp"
+#include "file/mount/fault_points.hpp"
 #include "file/mount/layout/kept_descriptors.hpp"
 #include "file/mount/mount_point.hpp"
 
@@ -108,9 +109,13 @@ void Supervisor::start() {
     ::execv("/proc/self/exe", arguments.data());
     ::_exit(127);
   }
+  pass(FaultPoint::daemon_started);
   other.reset();  // so that sending to a dead daemon does not block
   const auto keep = static_cast<std::uint32_t>(KeeperWord::keep);
-  for (const auto& [key, descriptor] : kept_) KeeperSocket::send(socket_.get(), keep, key, descriptor.get());
+  for (const auto& [key, descriptor] : kept_) {
+    KeeperSocket::send(socket_.get(), keep, key, descriptor.get());
+    pass(FaultPoint::descriptor_given);
+  }
   KeeperSocket::send(socket_.get(), static_cast<std::uint32_t>(KeeperWord::all), {});
 }
 
@@ -207,6 +212,7 @@ int Supervisor::run() {
     if (!is_to_start_again(status)) return give_up();
     log::write(log::Level::warning,
                std::string("wherry mount: the daemon has ended: ") + cause_of(status) + "; starting another one");
+    pass(FaultPoint::daemon_ended);
     pause();
     try {
       start();

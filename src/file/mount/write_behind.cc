@@ -11,6 +11,7 @@
 
 #include "base/log.hpp"
 #include "base/printable.hpp"
+#include "file/mount/fault_points.hpp"
 
 namespace wherry::file::mount {
 
@@ -128,6 +129,7 @@ WriteBehind::Kept WriteBehind::ask(NodeId node, OpenFile& file) {
   // If the connection for recalls broke meanwhile, recall_all() marks the file, or `client_()` differs here.
   const bool granted = client_() == client && made->ask(client, *identity, *path);
   file.writing().note(granted);
+  if (granted) pass(FaultPoint::delegated);
   if (granted) return made;
   end(made, false);
   return nullptr;
@@ -227,6 +229,7 @@ std::vector<WriteBehind::FileIdentity> WriteBehind::recall(const std::vector<Fil
       if (std::ranges::none_of(files_, [&](const Kept& one) { return one->recall(file); })) others.push_back(file);
     }
   }
+  pass(FaultPoint::recalled);
   changed_.notify_all();
   return others;
 }

@@ -5,6 +5,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "file/mount/fault_points.hpp"
+
 namespace wherry::file::mount {
 namespace {
 
@@ -115,6 +117,7 @@ std::uint64_t WriteRing::last() const {
 void WriteRing::seal() {
   // RING-LAST acquire, RING-LAST release: the program's next compare-exchange fails.
   header().last.fetch_or(kWriteRingSealed, std::memory_order_acq_rel);
+  pass(FaultPoint::ring_sealed);
 }
 
 bool WriteRing::is_sealed() const {

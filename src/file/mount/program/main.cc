@@ -29,6 +29,7 @@
 #include "base/service_process.hpp"
 #include "base/standard_descriptors.hpp"
 #include "base/unique_fd.hpp"
+#include "file/mount/fault_plan.hpp"
 #include "file/mount/kept_descriptors.hpp"
 #include "file/mount/session.hpp"
 #include "file/mount/supervisor.hpp"
@@ -47,6 +48,7 @@ using wherry::file::mount::Supervisor;
 struct Options {
   MountOptions mount;
   std::string log;
+  std::string fault_plan;  ///< a file; only tests pass it
   bool daemon = false;
   bool quiet = false;
   int supervisor = -1;  ///< the supervisor's socket; -1: this is the supervisor
@@ -63,6 +65,7 @@ void take(Options& options, std::string_view name, std::string_view value) {
   if (name == "address") options.mount.address = value;
   if (name == "directory") options.mount.directory = value;
   if (name == "log") options.log = value;
+  if (name == "fault-plan") options.fault_plan = value;
   if (name == "timeout-ms") options.mount.timeout = std::chrono::milliseconds(number_of(value));
   if (name == "threads") options.mount.threads = number_of(value);
   if (name == "write-buffer") options.mount.write_buffer = number_of(value);
@@ -178,6 +181,7 @@ int main(int argc, char** argv) {
   try {
     const auto words = std::span(argv, static_cast<std::size_t>(argc));
     const Options options = options_of(words.subspan(1));
+    if (!options.fault_plan.empty()) wherry::file::mount::follow_fault_plan(options.fault_plan);
     if (options.supervisor >= 0) return serve(options);
     std::vector<std::string> command(words.begin(), words.end());
     return options.daemon ? supervise_as_daemon(options, std::move(command))
