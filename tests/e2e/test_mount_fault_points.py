@@ -26,6 +26,7 @@ RINGS = ["ring_attached", "ring_copied", "ring_sealed", "ring_ended", "descripto
 STATE = ["state_written", "state_committed", "state_rewritten", "state_switched"]
 # Of the next one.
 REPLAY = ["replay_copied", "replay_sending", "replay_written", "replay_noted", "replay_removed", "replay_forgotten", "replayed"]
+SUPERVISOR = ["daemon_ended", "daemon_started", "descriptor_given"]
 FEW = ["write_kept", "batch_written", "ring_copied", "replay_written"]
 
 
@@ -64,7 +65,7 @@ def fill_the_log(folder, stop):
 def reach(point, mount, plan, programs):
     """Lets the mount get to the point. Programs of the host open the files meanwhile."""
     while not plan.has_killed():
-        if point in REPLAY:
+        if point in REPLAY + SUPERVISOR:
             with contextlib.suppress(OSError):
                 if (daemon := mount.daemon()) is not None:
                     os.kill(daemon, signal.SIGKILL)
@@ -110,3 +111,12 @@ def test_a_server_that_is_killed_there_and_started_again_loses_nothing(game, poi
     assert [program.end() for program in programs] == [""] * len(programs)
     for program in programs:
         program.check(complete=True)
+
+
+@pytest.mark.parametrize("point, times", [("daemon_ended", 1), ("daemon_started", 1), *(("descriptor_given", times) for times in (1, 2, 3, 4))])
+def test_a_supervisor_that_is_killed_there_ends_the_mount_and_loses_nothing_that_was_fsynced(game, point, times):
+    """A daemon that has got some of the descriptors must not serve: it would not know of writes that were acknowledged."""
+    _, mount, plan, programs = game
+    plan.kill(point, times)
+    reach(point, mount, plan, programs)
+    expect_lost(programs)

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include <wherry/error.hpp>
+
 #include "file/mount/fault_points.hpp"
 #include "file/mount/layout/kept_descriptors.hpp"
 
@@ -78,7 +80,11 @@ KeeperSocket::Received KeeperSocket::receive(int socket, bool waits) {
 KeptDescriptors::KeptDescriptors(UniqueFd supervisor) : supervisor_(std::move(supervisor)) {
   while (supervisor_.valid()) {
     KeeperSocket::Received received = KeeperSocket::receive(supervisor_.get(), true);
-    if (received.word != number_of(KeeperWord::keep)) break;
+    if (received.word == number_of(KeeperWord::all)) break;
+    // With some of the descriptors this process would serve programs, and lose what lies behind the others.
+    if (received.word == 0)
+      throw Error(EPIPE, "take over from", "the supervisor",
+                  "it was killed; unmount the directory, and mount it again");
     if (received.descriptor.valid()) inherited_[received.key] = std::move(received.descriptor);
   }
 }

@@ -37,7 +37,8 @@ struct KeptKey {
 class KeptDescriptors {
  public:
   KeptDescriptors() = default;
-  /// Takes over the descriptors that an earlier daemon kept.
+  /// Takes over the descriptors that an earlier daemon kept: all of them. Throws Error: EPIPE if the supervisor has
+  /// ended before it gave the last one.
   /// @param supervisor  the socket that the supervisor gave to this process
   explicit KeptDescriptors(UniqueFd supervisor);
   KeptDescriptors(const KeptDescriptors&) = delete;
