@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <span>
+#include <stdexcept>
 #include <vector>
 
 #include "base/unique_fd.hpp"
@@ -29,9 +30,10 @@ class RecallWatcher {
     Files files{};
   };
 
+  /// Throws std::exception if there is no server.
   explicit RecallWatcher(const ServedDirectory& served) : connection_(served.address(), 0, {}, Timeout()) {
     number_ = ask(layout::FileCall::await_recalls, 0).value;
-    EXPECT_NE(number_, 0U);
+    if (number_ == 0) throw std::runtime_error("no number for recalls");
   }
 
   [[nodiscard]] std::uint64_t number() const { return number_; }
@@ -54,8 +56,8 @@ class RecallWatcher {
     request.call = static_cast<std::uint32_t>(call);
     request.offset = number;
     const auto bytes = std::as_bytes(std::span(files));
-    ASSERT_TRUE(
-        connection_.send(request, {}, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, Buffers({}), 0));
+    if (!connection_.send(request, {}, {reinterpret_cast<const char*>(bytes.data()), bytes.size()}, Buffers({}), 0))
+      throw std::runtime_error("the server has ended");
   }
 
  private:

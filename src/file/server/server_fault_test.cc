@@ -15,7 +15,9 @@
 #include <wherry/error.hpp>
 
 #include "arch/barrier.hpp"
+#include "file/wire/status.hpp"
 #include "tests/common/pattern.hpp"
+#include "tests/common/recall_watcher.hpp"
 #include "tests/common/sanitizer.hpp"
 #include "tests/common/served_directory.hpp"
 #include "tests/common/soak.hpp"
@@ -38,16 +40,92 @@ const Pattern& pattern() {
   return made;
 }
 
+/// A file whose writes are kept, as a mount does it: they are sent later, and after a restart of the server only if the
+/// file is unchanged.
+class KeptFile {
+ public:
+  /// @param served  null: no write is kept
+  KeptFile(Host& host, const ServedDirectory* served, Host::Handle handle)
+      : host_(host), served_(served), handle_(handle) {}
+
+  /// Returns what failed.
+  std::string write(std::uint64_t offset, std::span<const std::byte> data) {
+    if (!is_delegated_) delegate();
+    for (std::size_t done = 0; done < data.size();) {
+      const iovec rest{const_cast<std::byte*>(data.data()) + done, data.size() - done};
+      if (!is_delegated_) return write_undelegated(offset + done, data.subspan(done));
+      const HostWrites::Written written = host_.writes().write(handle_, offset + done, std::span(&rest, 1));
+      is_delegated_ = written.result.error != ENOLCK;
+      if (!is_delegated_ && !is_unchanged(offset + data.size(), written.begun)) return "kept: the file seems changed";
+      if (is_delegated_ && written.result.bytes == 0) return "kept: " + written.result.to_string();
+      if (!is_delegated_) continue;
+      done += written.result.bytes;
+      size_ = std::max(size_, offset + done);
+      modified_ = written.modified;
+    }
+    return "";
+  }
+
+ private:
+  /// A file that has just been opened is delegated a little later. The request for a delegation does not connect to a
+  /// server that was restarted; the one for the status does.
+  void delegate() {
+    while (!is_delegated_ && served_ != nullptr && leases_work()) {
+      std::uint64_t room = 0;
+      FileStatus status{};
+      try {
+        (void)host_.status(handle_, status);
+        watcher_.emplace(*served_);
+        is_delegated_ = host_.writes().delegate(handle_, watcher_->number(), status, room) == 0 && room != 0;
+      } catch (const std::exception&) {  // the server starts again
+      }
+      note(status);
+      if (!is_delegated_) ::usleep(1000);
+    }
+  }
+  [[nodiscard]] bool leases_work() const {
+    const fs::path probe = served_->outside() / "probe";
+    if (!fs::exists(probe)) std::ofstream(probe) << "";
+    return has_leases(probe);
+  }
+  std::string write_undelegated(std::uint64_t offset, std::span<const std::byte> data) {
+    const Result result = host_.write(handle_, offset, data);
+    return result.bytes == data.size() ? "" : "kept, not delegated: " + result.to_string();
+  }
+  bool is_unchanged(std::uint64_t end, bool begun) {
+    FileStatus now{};
+    if (host_.status(handle_, now) != 0) return false;
+    return begun ? now.size >= size_ && now.size <= std::max(size_, end)
+                 : now.size == size_ && nanoseconds_of(now.modified) == modified_;
+  }
+  void note(const FileStatus& status) {
+    size_ = status.size;
+    modified_ = nanoseconds_of(status.modified);
+  }
+
+  Host& host_;
+  const ServedDirectory* served_;
+  const Host::Handle handle_;
+  std::optional<RecallWatcher> watcher_{};
+  bool is_delegated_ = false;
+  std::uint64_t size_ = 0;
+  std::uint64_t modified_ = 0;
+};
+
 /// A sequence of calls with known results. Returns the call that failed.
-std::string work(Host& host) {
+/// @param keeps  where writes are kept; null: nowhere
+std::string work(Host& host, const ServedDirectory* keeps) {
   const Host::Opened file = host.open("file", kReadWrite | kFileOpenCreate, 0644);
   const Host::Opened log = host.open("log", kAppend | kFileOpenCreate, 0644);
-  if (file.error != 0 || log.error != 0) return "open";
+  const Host::Opened kept = host.open("kept", kReadWrite | kFileOpenCreate, 0644);
+  if (file.error != 0 || log.error != 0 || kept.error != 0) return "open";
+  KeptFile kept_file(host, keeps, kept.handle);
   for (std::uint64_t i = 0; i < 3; ++i) {
     const auto data = pattern().bytes(kPiece, i * kPiece);
     if (host.write(file.handle, i * kPiece, data).bytes != kPiece) return "write";
     const Result result = host.append(log.handle, data);
     if (result.bytes != kPiece) return "append: " + result.to_string();
+    if (const std::string failed = kept_file.write(i * kPiece, data); !failed.empty()) return failed;
   }
   if (host.flush(file.handle) != 0) return "flush";
   if (host.names().link("file", "linked") != 0) return "link";
@@ -59,17 +137,22 @@ std::string work(Host& host) {
   if (host.names().set_mode("file", 0600) != 0) return "set_mode";
   std::vector<std::byte> back(3 * kPiece);
   if (host.read(file.handle, 0, back).bytes != back.size() || !pattern().matches(back, 0)) return "read";
-  if (host.close(file.handle) != 0 || host.close(log.handle) != 0) return "close";
+  for (const Host::Opened& one : {file, log, kept}) {
+    if (host.close(one.handle) != 0) return "close";
+  }
   return "";
 }
 
 void expect_worked(const fs::path& root) {
   const std::string file = content_of(root / "file");
   const std::string moved = content_of(root / "moved");
+  const std::string kept = content_of(root / "kept");
   EXPECT_EQ(file.size(), 3 * kPiece);
   EXPECT_EQ(moved.size(), 3 * kPiece);
   EXPECT_TRUE(pattern().matches(as_data(file), 0));
+  EXPECT_EQ(kept.size(), 3 * kPiece);
   EXPECT_TRUE(pattern().matches(as_data(moved), 0));
+  EXPECT_TRUE(pattern().matches(as_data(kept), 0));
   EXPECT_EQ(fs::read_symlink(root / "symbolic"), "file");
   EXPECT_FALSE(fs::exists(root / "linked"));
   EXPECT_FALSE(fs::exists(root / "log"));
@@ -92,6 +175,10 @@ class ServerKilled : public ::testing::TestWithParam<Killing> {
     options.borrows = GetParam().borrows;
     return options;
   }
+  /// A file whose descriptor is lent is not delegated.
+  [[nodiscard]] static const ServedDirectory* keeps_at(const ServedDirectory& served) {
+    return GetParam().borrows ? nullptr : &served;
+  }
   /// Retries: a server that died at the end of the last round may not have restarted yet.
   [[nodiscard]] static std::unique_ptr<Host> connected(const ServedDirectory& served) {
     while (true) {
@@ -108,7 +195,7 @@ TEST_P(ServerKilled, ItsClientGoesOnWithTheNextAndNothingIsLostOrDoneTwice) {
   const ServedDirectory served;
   {
     const auto host = connected(served);
-    ASSERT_EQ(work(*host), "");
+    ASSERT_EQ(work(*host, keeps_at(served)), "");
   }
   const int times = served.plan().passed.at(static_cast<std::size_t>(GetParam().point));
   ASSERT_GT(times, 0) << "the work does not come by there";
@@ -119,7 +206,7 @@ TEST_P(ServerKilled, ItsClientGoesOnWithTheNextAndNothingIsLostOrDoneTwice) {
     clean(served.root());
     const auto host = connected(served);
     served.plan().kill_at(GetParam().point, time);
-    ASSERT_EQ(work(*host), "");
+    ASSERT_EQ(work(*host, keeps_at(served)), "");
     served.plan().point = -1;
     // All deaths so far. If the work continues without the server, a death of the last round is counted late.
     EXPECT_LE(served.deaths(), ++rounds);
@@ -141,7 +228,7 @@ TEST_P(ServerKilled, AgainAndAgain) {
   for (int i = 0; i < (kRounds + 3) / 4; ++i) {
     clean(served.root());
     const auto host = connected(served);
-    ASSERT_EQ(work(*host), "");
+    ASSERT_EQ(work(*host, keeps_at(served)), "");
     expect_worked(served.root());
   }
 }
@@ -202,7 +289,7 @@ TEST_P(ClientKilled, ItsFilesAreClosedAndOthersAreServed) {
     plan->kill_at(GetParam(), time);
     Child client([&] {
       Host host(served.client(plan->at()));
-      (void)work(host);
+      (void)work(host, &served);
       return true;
     });
     client.wait();
@@ -211,8 +298,10 @@ TEST_P(ClientKilled, ItsFilesAreClosedAndOthersAreServed) {
     EXPECT_EQ(other.write(mine.handle, 0, data).bytes, kPiece);
     EXPECT_TRUE(pattern().matches(as_data(read_all(other, mine.handle)), static_cast<std::uint64_t>(time)));
     const std::string file = content_of(served.root() / "file");
+    const std::string kept = content_of(served.root() / "kept");
     EXPECT_TRUE(pattern().matches(as_data(file), 0));
-    for (const char* name : {"file", "log", "moved", "linked", "symbolic"}) fs::remove(served.root() / name);
+    EXPECT_TRUE(pattern().matches(as_data(kept), 0));
+    for (const char* name : {"file", "log", "moved", "kept", "linked", "symbolic"}) fs::remove(served.root() / name);
   }
   EXPECT_EQ(served.deaths(), 0);
 }
