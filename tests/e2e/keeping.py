@@ -32,9 +32,9 @@ def need_leases(folder):
 
 
 @contextlib.contextmanager
-def served(folder, *options, mount=()):
+def served(folder, *options, mount=(), preexec_fn=None):
     (folder / "root").mkdir(exist_ok=True)
-    with Server(folder / "root", NO_LEND, NO_PASSTHROUGH, *options) as server:
+    with Server(folder / "root", NO_LEND, NO_PASSTHROUGH, *options, preexec_fn=preexec_fn) as server:
         card = Mount(server, folder / "mount", *mount)
         with card as here:
             yield server, card, folder / "root", here

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A FUSE file system for tests: what a folder holds, without unnamed files, and with errors where the command line says
-so, as `flush=ENOSPC` or `fsync=EIO`, `read=EIO` behind the first 64 KiB of a file. Prints each operation that concerns the end of a file. Debian's Python runs it.
+so, as `flush=ENOSPC` or `fsync=EIO`, `read=EIO` or `write=EIO` behind the first 64 KiB of a file. Prints each operation that concerns the end of a file. Debian's Python runs it.
 
     python3 strange_file_system.py FOLDER MOUNT [OPERATION=ERROR...]
 """
@@ -48,6 +48,8 @@ class Mirror(fusepy.Operations):
         return os.pread(fh, size, offset)
 
     def write(self, path, data, offset, fh):
+        if "write" in self._errors and offset + len(data) > GOOD_BYTES:
+            raise fusepy.FuseOSError(self._errors["write"])
         return os.pwrite(fh, data, offset)
 
     def truncate(self, path, length, fh=None):

@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """wherry doctor: that it says OK where Wherry works, and says what to change where it does not."""
 
-import ctypes
 import errno
 import json
 import os
-import platform
 import resource
 import shutil
 import struct
 import subprocess
 
 import pytest
+import seccomp
 from other_user import NOBODY, need_other_user
 from program import PROGRAM, environment, wherry
 
@@ -147,25 +146,19 @@ def test_one_core_is_a_warning():
 
 
 def refuse_userfaultfd(unless_user_mode_only):
-    """A seccomp filter for this process and what it executes, as containers have; instructions as in linux/filter.h."""
-    load, equal, bits, give = 0x20, 0x15, 0x45, 0x06
-    allow, refuse = 0x7FFF0000, 0x00050000 | errno.EPERM
-    userfaultfd, ioctl = {"x86_64": (323, 16), "aarch64": (282, 29)}[platform.machine()]
-    program = [
-        (load, 0, 0, 0),  # the call's number
-        (equal, 0, 2, userfaultfd),
-        (load, 0, 0, 16),  # its first argument: flags
+    """As containers do."""
+    load, equal, bits, give = seccomp.LOAD, seccomp.EQUAL, seccomp.BITS, seccomp.GIVE
+    seccomp.install([
+        (load, 0, 0, seccomp.NUMBER),
+        (equal, 0, 2, seccomp.call_number(323, 282)),  # userfaultfd
+        (load, 0, 0, seccomp.FIRST_ARGUMENT),  # flags
         (bits, 4, 3, 1 if unless_user_mode_only else 0),
-        (equal, 0, 3, ioctl),
-        (load, 0, 0, 24),  # its second: USERFAULTFD_IOC_NEW, on /dev/userfaultfd
+        (equal, 0, 3, seccomp.call_number(16, 29)),  # ioctl
+        (load, 0, 0, seccomp.FIRST_ARGUMENT + 8),  # USERFAULTFD_IOC_NEW, on /dev/userfaultfd
         (equal, 0, 1, 0xAA00),
-        (give, 0, 0, refuse),
-        (give, 0, 0, allow),
-    ]
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *line) for line in program))
-    described = ctypes.create_string_buffer(struct.pack("HxxxxxxP", len(program), ctypes.addressof(code)))
-    libc = ctypes.CDLL(None, use_errno=True)
-    assert libc.prctl(38, 1, 0, 0, 0) == 0 and libc.prctl(22, 2, described, 0, 0) == 0, os.strerror(ctypes.get_errno())
+        (give, 0, 0, seccomp.FAIL | errno.EPERM),
+        (give, 0, 0, seccomp.ALLOW),
+    ])
 
 
 @pytest.mark.parametrize("user_mode_only, said", [(False, "can be lost"), (True, "can fail with EFAULT")])

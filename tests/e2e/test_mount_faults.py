@@ -120,6 +120,21 @@ def test_a_part_of_a_disk_that_cannot_be_read_is_an_error_and_not_the_end_of_the
             assert (here / "file").stat().st_size == len(data)
 
 
+@SERVERS
+def test_a_part_of_a_disk_that_cannot_be_written_is_an_error_of_the_write(tmp_path, serve):
+    """On a file system that is not local no writes are kept."""
+    with strange_file_system(tmp_path / "fuse", "write=EIO") as (root, _):
+        with Server(root, *serve) as server, Mount(server, tmp_path / "here") as here, descriptor_of(here / "file", os.O_RDWR | os.O_CREAT) as file:
+            for offset in range(0, 65536, 4096):
+                assert os.pwrite(file, b"x" * 4096, offset) == 4096
+            with pytest.raises(OSError) as caught:
+                os.pwrite(file, b"x" * 4096, 65536)
+            assert caught.value.errno == errno.EIO
+            os.fsync(file)
+            assert os.pwrite(file, b"y", 0) == 1
+        assert (tmp_path / "fuse" / "behind" / "file").read_bytes() == b"y" + b"x" * 65535
+
+
 @contextlib.contextmanager
 def descriptor_of(name, flags):
     """A descriptor that is closed also when the test fails: the file system would not end before."""

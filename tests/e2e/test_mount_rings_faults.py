@@ -4,6 +4,7 @@
 import time
 
 import pytest
+import seccomp
 from keeping import NO_LEND, fill_up, stopped
 from mounting import mounted
 from ring_programs import by_ring, card, end, here, namespace, run, server, start  # noqa: F401
@@ -130,6 +131,30 @@ except OSError as error:
     print(errno.errorcode[error.errno])
 """, here / "file", told_by, meanwhile=lambda: fill_up(root))
     assert output.splitlines() == ["ready", "ENOSPC"]
+
+
+@pytest.mark.parametrize("told_by", ["write", "fsync", "close"])
+def test_a_disk_that_fails_is_told_of(tmp_path, told_by):
+    (tmp_path / "root").mkdir()
+    with (Server(tmp_path / "root", NO_PASSTHROUGH, NO_LEND, preexec_fn=lambda: seccomp.fail_writes_from(1 << 20)) as server,
+          Mount(server, tmp_path / "mount") as here):
+        output, report = run(server, here, r"""
+begin(sys.argv[1])
+try:
+    for _ in range(2000):
+        assert os.write(file, b"x" * 1000) == 1000
+        if sys.argv[2] == "write":
+            os.stat(sys.argv[1])
+    if sys.argv[2] == "fsync":
+        os.fsync(file)
+    if sys.argv[2] == "close":
+        os.close(file)
+    print("no error")
+except OSError as error:
+    print(errno.errorcode[error.errno])
+""", here / "file", told_by)
+    assert output.splitlines() == ["EIO"]
+    assert by_ring(report) > 500, report.said
 
 
 def test_a_disk_that_the_program_fills_is_told_of_by_the_write_itself(tmp_path):

@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 import pytest
+import seccomp
 from keeping import BLOCK, Program, append_until_kept, fill_up, need_leases, opened, served, stopped, write_until_kept
 from mounting import mounted
 from serving import enter_mount_namespace
@@ -58,27 +59,50 @@ def kept_without_room(tmp_path):
             os.close(file)
 
 
-@pytest.mark.parametrize("told_by", ["write", "fsync", "close", "fsync of another"])
+TOLD_BY = pytest.mark.parametrize("told_by", ["write", "fsync", "close", "fsync of another"])
+
+
+def expect_told(told_by, error, file, name):
+    if told_by == "fsync of another":
+        other = opened(name, os.O_RDONLY)
+        with pytest.raises(OSError) as failed:
+            os.fsync(other)
+        os.fsync(other)  # once
+        assert failed.value.errno == error
+        os.close(other)
+    calls = {"write": lambda: os.pwrite(file, b"x", 0) or os.pread(file, 1, 0) or os.pwrite(file, b"x", 0),
+             "fsync": lambda: os.fsync(file), "close": lambda: os.close(os.dup(file))}
+    with pytest.raises(OSError) as failed:
+        if told_by == "write":
+            os.fstat(file)  # by then it is written
+        calls.get(told_by, calls["fsync"])()
+    assert failed.value.errno == error
+
+
+@TOLD_BY
 def test_a_disk_that_others_fill_is_told_of(tmp_path, told_by):
     with kept_without_room(tmp_path) as (root, here, file):
-        if told_by == "fsync of another":
-            other = opened(here / "file", os.O_RDONLY)
-            with pytest.raises(OSError) as failed:
-                os.fsync(other)
-            os.fsync(other)  # once
-            assert failed.value.errno == errno.ENOSPC
-            os.close(other)
-        calls = {"write": lambda: os.pwrite(file, b"x", 0) or os.pread(file, 1, 0) or os.pwrite(file, b"x", 0),
-                 "fsync": lambda: os.fsync(file), "close": lambda: os.close(os.dup(file))}
-        with pytest.raises(OSError) as failed:
-            if told_by == "write":
-                os.fstat(file)  # by then it is written
-            calls.get(told_by, calls["fsync"])()
-        assert failed.value.errno == errno.ENOSPC
+        expect_told(told_by, errno.ENOSPC, file, here / "file")
         os.unlink(root / "filler")
         os.pwrite(file, bytes(BLOCK), 1 << 20)
         if told_by in ("write", "close"):  # which the kernel may have dropped
             assert error_of(lambda: os.fsync(file)) == errno.ENOSPC
+
+
+@TOLD_BY
+def test_a_disk_that_fails_is_told_of(tmp_path, told_by):
+    with served(tmp_path, preexec_fn=lambda: seccomp.fail_writes_from(1 << 20)) as (server, _, root, here):
+        file = opened(here / "file")
+        content = write_until_kept(file, root / "file")
+        with stopped(server.process):
+            assert os.pwrite(file, bytes(BLOCK), 1 << 20) == BLOCK
+        expect_told(told_by, errno.EIO, file, here / "file")
+        if told_by in ("write", "close"):  # which the kernel may have dropped
+            assert error_of(lambda: os.fsync(file)) == errno.EIO
+        os.fsync(file)
+        assert os.pwrite(file, b"y", 0) == 1
+        os.close(file)
+        assert (root / "file").read_bytes() == b"y" + content[1:]
 
 
 @pytest.mark.parametrize("script", ["import os, sys; os.fstat(int(sys.argv[1]))", "import os"], ids=["looks", "exits"])
