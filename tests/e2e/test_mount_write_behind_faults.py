@@ -11,9 +11,11 @@ import sys
 
 import pytest
 import seccomp
-from keeping import BLOCK, Program, append_until_kept, fill_up, need_leases, opened, served, stopped, write_until_kept
+from faults import FaultPlan, FaultyMount, Writer
+from keeping import BLOCK, NO_LEND, Program, append_until_kept, fill_up, need_leases, opened, served, stopped, write_until_kept
 from mounting import mounted
-from serving import enter_mount_namespace
+from serving import NO_PASSTHROUGH, Server, enter_mount_namespace
+from waiting import wait_until
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -103,6 +105,20 @@ def test_a_disk_that_fails_is_told_of(tmp_path, told_by):
         assert os.pwrite(file, b"y", 0) == 1
         os.close(file)
         assert (root / "file").read_bytes() == b"y" + content[1:]
+
+
+@pytest.mark.parametrize("how", ["write", "append"])
+@pytest.mark.parametrize("by_ring", [False, True], ids=["calls", "ring"])
+def test_what_was_fsynced_is_on_the_host_when_all_processes_of_the_mount_are_killed(tmp_path, how, by_ring):
+    """What was written later is not there, or its beginning is."""
+    (tmp_path / "root").mkdir()
+    with Server(tmp_path / "root", NO_LEND, NO_PASSTHROUGH) as server:
+        card = FaultyMount(server, tmp_path / "mount", FaultPlan(tmp_path / "plan"))
+        program = Writer(server, card.directory, tmp_path / "notes", tmp_path / "root", how, by_ring)
+        wait_until(lambda: program.synced() > 5000, "writes")
+        card.kill()
+        assert program.end() in ("write: ENOTCONN", "write: ECONNABORTED", "fsync: ENOTCONN", "fsync: ECONNABORTED")
+        program.check(complete=False)
 
 
 @pytest.mark.parametrize("script", ["import os, sys; os.fstat(int(sys.argv[1]))", "import os"], ids=["looks", "exits"])
