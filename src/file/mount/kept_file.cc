@@ -74,7 +74,7 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
   const std::lock_guard lock(mutex_);
   Kept kept;
   if (const Why why = may_keep(); why != Why::done) return {.why = why};
-  if (!take_ring()) return {.why = Why::full};
+  if (!take_ring()) return {.why = why_not_taken()};
   note_writer(by);
   const std::size_t asked = from.size();
   from = from.first(std::min<std::uint64_t>(asked, room_beside_ring()));
@@ -103,7 +103,7 @@ KeptFile::Kept KeptFile::append(std::span<const std::byte> from, const Writer& b
   if (const Why why = may_keep(); why != Why::done) return {.why = why};
   // The program would not know of the new end.
   if (ring_ != nullptr) ring_->seal();
-  if (!take_ring()) return {.why = Why::full};
+  if (!take_ring()) return {.why = why_not_taken()};
   if (from.size() > room_beside_ring()) return {.why = Why::no_room};
   if (!records_.begin_whole(from.size())) return {.why = Why::full};
   note_writer(by);
@@ -278,6 +278,9 @@ bool KeptFile::take_ring() {
   }
   return !is_full;
 }
+
+/// Requires the lock. Why `take_ring` has returned false.
+KeptFile::Why KeptFile::why_not_taken() const { return is_sent_from_ring_ ? Why::sending : Why::full; }
 
 bool KeptFile::look_at_ring(bool asked) {
   const std::lock_guard lock(mutex_);

@@ -61,6 +61,7 @@ class KeptFile {
   enum class Why : std::uint8_t {
     done,
     full,     ///< the memory, or this file's share of it, is full
+    sending,  ///< a write of the ring, for which there was no memory, is being sent: `empty_ring` waits for that
     no_room,  ///< more than the server has granted, or the grant is being renewed
     over      ///< no more writes are kept
   };
@@ -120,6 +121,7 @@ class KeptFile {
   bool take_ring();
   bool write_past_memory();
   void stop_keeping();
+  [[nodiscard]] Why why_not_taken() const;
   void note_writer(const Writer& by);
   bool write_batch();
   void send(const DelegatedWriter::Write& write);

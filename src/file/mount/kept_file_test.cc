@@ -234,6 +234,31 @@ TEST_F(RingWrites, AreTakenOnceThoughMemoryBecomesFreeWhileOneIsSent) {
   EXPECT_EQ(content_of(path()), "one two, and more three four");
 }
 
+TEST_F(RingWrites, ThatAreBeingSentAreWaitedForByAWriteThatIsKeptNext) {
+  attach();
+  const auto records = fill_memory();
+  program_.write(0, "ring");
+  std::future<void> written;
+  std::future<KeptFile::Kept> kept;
+  {
+    const Stopped server(served_);
+    written = std::async(std::launch::async, [&] { kept_->write_all(); });
+    while (!buffer_.left().at(0).sending) std::this_thread::yield();
+    EXPECT_EQ(kept_->keep(0, as_data("kernel")).why, KeptFile::Why::sending);
+    EXPECT_EQ(kept_->append(as_data("kernel"), {}, [](std::uint64_t) {}).why, KeptFile::Why::sending);
+    kept = std::async(std::launch::async, [&] {
+      kept_->empty_ring();
+      return kept_->keep(0, as_data("kernel"));
+    });
+    for (const WriteBuffer::RecordNumber record : records) buffer_.remove(record);
+  }
+  written.get();
+  EXPECT_EQ(kept.get().bytes, 6U);
+  EXPECT_TRUE(kept_->is_held());
+  kept_->write_all();
+  EXPECT_EQ(this->written(), "kernel");
+}
+
 TEST_F(RingWrites, OfAFileThatIsAppendedToAreWholeInTheMemory) {
   open_to_append();
   attach();

@@ -147,6 +147,7 @@ std::size_t WriteBehind::write(NodeId node, OpenFile& file, std::uint64_t offset
     if (now.wakes) wake();
     if (now.why == KeptFile::Why::over) break;
     if (now.why == KeptFile::Why::no_room) kept->renew(client_(), 1);
+    if (now.why == KeptFile::Why::sending) kept->empty_ring();
     // The memory may be full of other files' writes.
     if (now.why == KeptFile::Why::full && !kept->write_some() && now.bytes == 0) break;
   }
@@ -168,6 +169,7 @@ bool WriteBehind::append(NodeId node, OpenFile& file, std::span<const std::byte>
     if (now.why == KeptFile::Why::over) break;
     if (now.why == KeptFile::Why::no_room && std::exchange(is_renewed, true)) break;
     if (now.why == KeptFile::Why::no_room) kept->renew(client_(), from.size());
+    if (now.why == KeptFile::Why::sending) kept->empty_ring();
     // The memory may be full of other files' writes.
     if (now.why == KeptFile::Why::full && !kept->write_some()) break;
   }
