@@ -69,7 +69,7 @@ int64_t wherry_mailbox_try_send(wherry_mailbox mailbox, uint32_t peer, const voi
 int64_t wherry_mailbox_try_send_parts(wherry_mailbox mailbox, uint32_t peer, const void* head, size_t head_size,
                                       const void* rest, size_t rest_size);
 /* Sends the whole message, in any number of pieces, or returns -EAGAIN. It may use the receiver's overflow, so no part
- * of the message waits for another call of this side. For messages of at most three eighths of the overflow: a longer
+ * of the message waits for another call of this side. For messages of at most three quarters of the overflow: a longer
  * message that fits no section may never be sent. */
 int64_t wherry_mailbox_try_send_whole(wherry_mailbox mailbox, uint32_t peer, const struct iovec* pieces, int count);
 

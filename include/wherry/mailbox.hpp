@@ -47,8 +47,8 @@ struct MailboxOptions {
   std::size_t quiet = 0;     ///< the same for a peer that has not sent: at most `header`; 0: as `header`
   Layout layout = Layout::adaptive;
   std::size_t lane = 0;  ///< bytes beyond the budget that widen() gives a peer: a multiple of 64, at most 1 GiB
-  /// Bytes beyond the budget that a sender may have in flight while this side does not read. Messages that do not fit
-  /// the section lie behind it until they were read. A multiple of 64, at most 1 GiB; 0: none, only the section.
+  /// Bytes beyond the budget that a sender may have in flight while this side does not read, behind the section.
+  /// Seven eighths can be used at any time, however much was read. A multiple of 64, at most 1 GiB; 0: no overflow.
   ///
   /// Early data: where peers map each other's memory, an overflow above 0 also lets this side send before a peer
   /// accepts it (try_send, try_send_whole). Whole messages of up to 320 KiB in total may be sent so. The peer then has
@@ -143,7 +143,7 @@ class Mailbox {
   /// The same for a message in two parts.
   [[nodiscard]] Result try_send(Peer to, std::span<const std::byte> head, std::span<const std::byte> rest) noexcept;
   /// Sends the whole message or nothing (would_block). It may use the receiver's overflow (MailboxOptions::overflow),
-  /// so no part of the message waits for another call of this side. For messages of at most three eighths of the
+  /// so no part of the message waits for another call of this side. For messages of at most three quarters of the
   /// overflow: a longer message that fits no section may never be sent.
   [[nodiscard]] Result try_send_whole(Peer to, Outgoing& message) noexcept;
   /// The size of the largest message that now fits whole into the section, without the overflow. 0: less than `least`.

@@ -27,10 +27,11 @@
 // caches, and no further pages are touched. `inlined` has the position of the next message and, instead of a length,
 // kMailboxRestart. Positions and credit continue as before.
 //
-// Overflow: the memory behind the section. If the section is full and the receiver does not read, whole messages may go
-// there. The owner's greeting limits the section and the overflow together. Before its next tail, the peer stores in
-// `overflow` the position from which its bytes lie there. It fills that memory once, from the front. Once everything
-// was read, it returns to the section's start and stores 0. While it is in the overflow, `ack` may change only then.
+// Overflow: a second ring of bytes behind the section, of a size that the owner's greeting gives. If the section is
+// full and the receiver does not read, whole messages may go there. Before its next tail, the peer stores in `overflow`
+// the position from which its bytes lie there. Once everything was read, it returns to the section's start and stores
+// 0. While it is in the overflow, it may adopt a grant once everything in the section was read. `ack` then has
+// kMailboxInOverflow, and the overflow stays where it is until the peer leaves it.
 //
 // Early data: the messages that a side sends before the peer has granted it a section. They lie at the end of its own
 // segment, in as many bytes as its greeting gives. Each is its length in a word, then its bytes, padded to a multiple
@@ -52,13 +53,14 @@
 
 namespace wherry::layout {
 
-inline constexpr std::uint32_t kMailboxVersion = 5;
+inline constexpr std::uint32_t kMailboxVersion = 6;
 inline constexpr std::uint32_t kMailboxMagic = 0x584f4257;  // "WBOX" in memory, little-endian
 inline constexpr std::size_t kMailboxWordsBytes = 320;
 inline constexpr std::size_t kMailboxLine = 64;                           // capacities are multiples
 inline constexpr std::size_t kMailboxAlign = 8;                           // alignment of a message's start
 inline constexpr std::uint64_t kMailboxLongest = std::uint64_t{1} << 62;  // bytes of a message
 inline constexpr std::uint64_t kMailboxKeptPages = 1ULL << 32;            // in `ack`: the owner returns the pages
+inline constexpr std::uint64_t kMailboxInOverflow = 2ULL << 32;           // in `ack`: it was stored in the overflow
 inline constexpr std::size_t kMailboxInlined = 104;                       // bytes of an inlined message, at most
 inline constexpr std::size_t kMailboxEarly = std::size_t{320} << 10;      // bytes of early data, at most
 inline constexpr std::uint64_t kMailboxEarlyClaimed = 1;                  // in `early`: one side has the bytes
@@ -70,7 +72,7 @@ struct MailboxPage {
   Word early;  // W: both, release (MAILBOX-EARLY): bytes of early data, a multiple of 8, and two flags
   std::uint64_t reserved1[6];
 
-  alignas(64) Word ack;  // W: peer, release (MAILBOX-ACK): epoch of the grant in use, a flag; before the next tail
+  alignas(64) Word ack;  // W: peer, release (MAILBOX-ACK): epoch of the grant in use, flags; before the next tail
   Word finished;         // W: peer, release (MAILBOX-FINISHED): 0, or 1 + the final tail: nothing will follow it
   Word grant;            // W: peer, release (MAILBOX-GRANT): epoch << 32 | lines of the owner's section in the peer's
                          // segment; 0: none yet
@@ -108,16 +110,11 @@ constexpr std::uint64_t mailbox_inlined(std::uint64_t position, std::size_t leng
 }
 static_assert(kMailboxAlign << 4 == 128, "the bits below a position's are the length's");
 
-/// Returns the bytes of the overflow behind a section of `capacity` bytes. Both together have at most `most` bytes, and
-/// at most `room`, the size of the memory.
+/// Returns the bytes of the overflow behind a section of `capacity` bytes: `most`, or what is left of `room`, the size
+/// of the memory of both. A multiple of kMailboxLine.
 constexpr std::size_t mailbox_overflow(std::size_t capacity, std::size_t most, std::size_t room) {
-  most = std::min(most, room);
-  return most > capacity ? most - capacity : 0;
-}
-/// Returns how many of these bytes can be written from this position on. The last cache line stays free.
-constexpr std::size_t mailbox_overflow_room(std::size_t bytes, std::uint64_t position) {
-  const std::size_t around = kMailboxLine + static_cast<std::size_t>(position % kMailboxAlign);
-  return bytes > around ? bytes - around : 0;
+  const std::size_t left = room > capacity ? room - capacity : 0;
+  return std::min(most, left) / kMailboxLine * kMailboxLine;
 }
 
 /// The greeting of each side in the fabric's handshake. 64 bytes.
@@ -130,7 +127,7 @@ struct MailboxGreeting {
   std::uint16_t node;
   std::uint16_t port;
   std::uint16_t reserved0;
-  std::uint32_t overflow;     // most bytes of a section and the overflow behind it together; 0: no overflow
+  std::uint32_t overflow;     // bytes of the overflow behind a section; 0: no overflow
   std::uint32_t early;        // bytes for early data at the end of the sender's segment, a multiple of 8; 0: none
   std::uint32_t claims;       // not 0: the sender claims the early data of its peers
   std::uint64_t reserved[3];  // zero

@@ -34,7 +34,7 @@ const char* objection(const fabric::Greeting& bytes, std::size_t segment_bytes) 
   if (greeting.early % layout::kMailboxAlign != 0) return "its early data are not a multiple of 8 bytes";
   const std::size_t around = layout::kMailboxWordsBytes + greeting.early;
   if (segment_bytes < around + greeting.header) return "its header is larger than its segment";
-  if (segment_bytes < around + greeting.overflow) return "its overflow is larger than its segment";
+  if (segment_bytes < around + greeting.header + greeting.overflow) return "its overflow is larger than its segment";
   return greeting.mailbox == 0 ? "its mailbox has no number" : nullptr;
 }
 
@@ -54,7 +54,7 @@ fabric::Offer offer_with(MailboxGreeting greeting, std::size_t section) {
   greeting.magic = layout::kMailboxMagic;
   greeting.version = layout::kMailboxVersion;
   const std::size_t used =
-      layout::segment_place(true) + layout::kMailboxWordsBytes + std::max<std::size_t>(section, greeting.overflow);
+      layout::segment_place(true) + layout::kMailboxWordsBytes + section + std::size_t{greeting.overflow};
   // Compact: a peer with little traffic takes one page on each side.
   fabric::Offer offer{.segment_bytes = (used + kPage - 1) / kPage * kPage + greeting.early,
                       .compact = true,

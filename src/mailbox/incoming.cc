@@ -14,19 +14,16 @@ Incoming::Incoming(fabric::Connection& connection, std::size_t overflow, std::si
       reader_(section_),
       section_bytes_(connection.segment().size() - layout::kMailboxWordsBytes - early),
       most_overflow_(overflow),
-      most_lines_(static_cast<std::uint32_t>(section_bytes_ / layout::kMailboxLine)) {}
+      most_lines_(static_cast<std::uint32_t>((section_bytes_ - overflow) / layout::kMailboxLine)) {}
 
 void Incoming::look() noexcept {
   // MAILBOX-TAIL acquire: pairs with the release in PeersWords::store. The bytes before this position are visible, and
   // so is an ack stored before it.
   const std::uint64_t tail = own_.tail.load(std::memory_order_acquire);
   // MAILBOX-OVERFLOW acquire: pairs with the release in PeersWords::store_overflow; an ack stored before it is visible.
-  const std::uint64_t overflow = own_.overflow.load(std::memory_order_acquire);
-  const bool moved = overflow != overflow_;
-  if (moved && reader_.overflows()) [[unlikely]]
-    reader_.leave_overflow();
-  if (waits_for_ack_) take_ack();
-  if (moved) [[unlikely]]
+  std::uint64_t overflow = own_.overflow.load(std::memory_order_acquire);
+  if (waits_for_ack_) take_ack(overflow);
+  if (overflow != overflow_) [[unlikely]]
     follow(overflow);
   // The writer stores it before the tail and overwrites it only after the message was read. It therefore belongs to the
   // message at its position, or is stale. It lies in the line that the peer writes with every message, so it is copied
@@ -36,25 +33,30 @@ void Incoming::look() noexcept {
 }
 
 /// The peer changes its ack only while the section is drained. So an ack that is read after a tail is not newer than
-/// the unread bytes before that tail.
-void Incoming::take_ack() noexcept {
+/// the unread bytes of the section before that tail.
+/// @param overflow  the peer's `overflow` word, which is read again after the ack
+void Incoming::take_ack(std::uint64_t& overflow) noexcept {
   // MAILBOX-ACK acquire: pairs with the release in PeersWords::store.
   const std::uint64_t ack = own_.ack.load(std::memory_order_acquire);
-  if ((ack & ~layout::kMailboxKeptPages) != outstanding_.epoch) return;
-  if (!reader_.drained()) return reader_.declare_broken();
+  const std::uint64_t flags = ack & (layout::kMailboxKeptPages | layout::kMailboxInOverflow);
+  if ((ack ^ flags) != outstanding_.epoch) return;
+  overflow = own_.overflow.load(std::memory_order_acquire);  // MAILBOX-OVERFLOW: as stored before the ack, or later
+  // Where the peer was when it stored the ack: it has left this stay in the overflow before, or not yet.
+  const bool in_overflow = (flags & layout::kMailboxInOverflow) != 0;
+  if (!in_overflow && reader_.overflows()) follow(0);
   // With an overflow, a peer that maps this memory has returned the pages itself: it may already be writing there.
-  const bool kept = most_overflow_ == 0 || (ack & layout::kMailboxKeptPages) != 0;
-  if (kept && outstanding_.bytes() < reader_.capacity()) {
-    give_back_pages(section_, outstanding_.bytes(), reader_.capacity());
-  }
-  reader_.resize(outstanding_.bytes());
-  overflow_ = 0;  // stored before the ack
+  const bool kept = most_overflow_ == 0 || (flags & layout::kMailboxKeptPages) != 0;
+  const std::size_t old = reader_.capacity();
+  reader_.resize(outstanding_.bytes(), in_overflow);
+  if (reader_.broken()) return;
+  if (kept && outstanding_.bytes() < old) give_back_pages(section_, outstanding_.bytes(), old);
   waits_for_ack_ = false;
   agreed_ = true;
 }
 
-/// The peer has entered or left the overflow.
+/// The peer has entered or left the overflow, or has left it and entered it again.
 void Incoming::follow(std::uint64_t overflow) noexcept {
+  if (reader_.overflows()) reader_.leave_overflow();
   overflow_ = overflow;
   if (overflow == 0) return;
   reader_.overflow(overflow - 1, layout::mailbox_overflow(reader_.capacity(), most_overflow_, section_bytes_));

@@ -17,11 +17,11 @@ namespace wherry::mailbox {
 
 class Incoming {
  public:
-  /// @param overflow  bytes of a section and its overflow together, as in this side's greeting
+  /// @param overflow  bytes of the overflow behind a section, as in this side's greeting
   /// @param early  bytes for early data, as in this side's greeting
   Incoming(fabric::Connection& connection, std::size_t overflow, std::size_t early);
 
-  /// Capacity of the memory behind the words, in lines.
+  /// Size of the largest section, in lines: the memory behind the words, less the overflow.
   [[nodiscard]] std::uint32_t most_lines() const noexcept { return most_lines_; }
 
   /// Finds the next piece, of the current message or of the next one. False: none has arrived.
@@ -60,9 +60,7 @@ class Incoming {
     rest_ -= bytes;
     if (rest_ == 0) in_message_ = false;
     const bool ends_overflow = reader_.overflows() && reader_.fill() == 0;
-    if (waits_for_ack_ || ends_overflow || reader_.capacity() <= kTiny || reader_.owed() >= reader_.capacity() / 4) {
-      return_credit();
-    }
+    if (waits_for_ack_ || ends_overflow || reader_.should_return_credit()) return_credit();
     return true;
   }
   /// Stores the peer's `head`, if credit is owed.
@@ -107,9 +105,6 @@ class Incoming {
   [[nodiscard]] bool broken() const noexcept { return reader_.broken(); }
 
  private:
-  /// Sections of at most this many bytes return credit with every consume(): a few messages fill them.
-  static constexpr std::size_t kTiny = 1024;
-
   /// True if find() has a piece: a byte of the current message has arrived, or the message is empty. `fill`: arrived
   /// bytes of it and of what follows it.
   [[nodiscard]] bool parse(std::size_t& fill) noexcept {
@@ -150,7 +145,7 @@ class Incoming {
     length_ = reader_.word(padding);
     return length_ <= layout::kMailboxLongest;
   }
-  void take_ack() noexcept;
+  void take_ack(std::uint64_t& overflow) noexcept;
   void follow(std::uint64_t overflow) noexcept;
 
   PeersWords words_;

@@ -41,21 +41,23 @@ Outgoing::Outgoing(fabric::Connection& connection, std::size_t overflow, std::si
 }
 
 bool Outgoing::adopt() noexcept {
-  if (!writer_.drained()) return false;
+  if (!writer_.section_drained()) return false;
   const Grant grant = Grant::from(own_.grant.load(std::memory_order_acquire));  // MAILBOX-GRANT
   if (grant.lines == 0 || grant.bytes() > words_.section_bytes()) {
     broken_ = true;
     return false;
   }
-  if (writer_.overflows()) leave_overflow();
-  if (may_overflow()) give_back_pages(words_.section(), grant.bytes(), grant_.bytes());
+  end_overflow();
+  // The pages of the overflow, and those before it, are freed when this side leaves it.
+  if (may_overflow() && !overflows()) give_back_pages(words_.section(), grant.bytes(), grant_.bytes());
   grant_ = grant;
   ++changes_;
   piece_ = std::clamp(grant.bytes() / 4, layout::kMailboxLine, kMostPiece);
   writer_.resize(grant.bytes());
   // Tells the owner whether it should return the pages beyond the new size. Without an overflow the owner always does.
   const std::uint64_t kept = words_.mapped() ? 0 : layout::kMailboxKeptPages;
-  words_.store(WHERRY_MAILBOX_WORD(ack), grant.epoch | kept, Bell::data);
+  const std::uint64_t place = overflows() ? layout::kMailboxInOverflow : 0;
+  words_.store(WHERRY_MAILBOX_WORD(ack), grant.epoch | kept | place, Bell::data);
   return true;
 }
 
@@ -66,28 +68,19 @@ void Outgoing::leave_overflow() noexcept {
   words_.store_overflow(0);
 }
 
-/// Whether this side may write under the old size while a grant waits for the section to drain. It may, so that a
-/// receiver that does not read does not block it; but only for `most_overflow_` bytes, so that the grant is not delayed
-/// for ever.
-bool Outgoing::may_delay_grant() noexcept {
-  if (writer_.overflows()) return true;
-  if (!may_overflow() || overflow_bytes() != 0) return false;
-  const std::uint64_t word = own_.grant.load(std::memory_order_acquire);  // MAILBOX-GRANT
-  if (word != delayed_) {
-    delayed_ = word;
-    delayed_from_ = writer_.tail();
-  }
-  return writer_.tail() - delayed_from_ < most_overflow_;
-}
+/// Whether the section alone takes seven eighths of the overflow's bytes, whatever credit the receiver owes. It is in
+/// the caches, and returns less credit, so this side waits for room in it.
+bool Outgoing::is_section_large() const noexcept { return grant_.bytes() >= most_overflow_ + most_overflow_ / 4; }
 
 Outgoing::Placement Outgoing::find_place(std::uint64_t bytes) noexcept {
   const bool granted = !grant_waits() || adopt();
   end_overflow();
   const auto most = static_cast<std::size_t>(std::min<std::uint64_t>(need(bytes), layout::kMailboxLongest));
-  if ((granted || may_delay_grant()) && writer_.room(most) >= most) return Placement::here;
-  if (writer_.overflows() || broken()) return Placement::none;
-  const std::size_t room = layout::mailbox_overflow_room(overflow_bytes(), writer_.tail());
-  return room >= most ? Placement::overflow : Placement::none;
+  // The overflow may be used while a grant waits for the section to drain: so that is not delayed.
+  const bool usable = granted || writer_.overflows();
+  if (usable && writer_.room(most) >= most) return Placement::here;
+  if (writer_.overflows() || broken() || (granted && is_section_large())) return Placement::none;
+  return overflow_bytes() >= most ? Placement::overflow : Placement::none;
 }
 
 std::size_t Outgoing::room_in_section(std::size_t least) noexcept {

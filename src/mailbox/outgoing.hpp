@@ -24,7 +24,7 @@ class Outgoing {
   /// Bytes that must be free before a message begins: padding, its length, and one byte.
   static constexpr std::size_t kLeast = 2 * sizeof(std::uint64_t);
 
-  /// @param overflow  bytes of a section and its overflow together, as in the peer's greeting
+  /// @param overflow  bytes of the overflow behind a section, as in the peer's greeting
   /// @param early  bytes for early data, as in the peer's greeting
   /// Throws std::bad_alloc.
   Outgoing(fabric::Connection& connection, std::size_t overflow, std::size_t early);
@@ -33,8 +33,8 @@ class Outgoing {
   /// @param seen  position up to which this side has read the peer's bytes
   [[nodiscard]] Result try_send(Mailbox::Outgoing& message, std::uint64_t seen) noexcept;
 
-  /// Sends the whole message or nothing, into the section or the overflow. Both together hold what mailbox_overflow()
-  /// says.
+  /// Sends the whole message or nothing, into the section or the overflow. Succeeds if it and all unread bytes, with
+  /// the words before each message, are at most seven eighths of the overflow.
   [[nodiscard]] Result try_send_whole(Mailbox::Outgoing& message, std::uint64_t seen) noexcept;
 
   /// The same for a short message in two parts. It succeeds only between messages, if there is room beside the tail or
@@ -52,7 +52,8 @@ class Outgoing {
     // MAILBOX-GRANT acquire: pairs with the release in PeersWords::store.
     return own_.grant.load(std::memory_order_acquire) != grant_.word();
   }
-  /// Adopts the peer's grant if the section is drained. False: it is not, or the grant is invalid (broken()).
+  /// Adopts the peer's grant if the section is drained, also from the overflow. False: it is not, or the grant is
+  /// invalid (broken()).
   bool adopt() noexcept;
   /// Whether a message could begin or continue now.
   [[nodiscard]] bool has_room(std::size_t bytes = kLeast) noexcept {
@@ -78,10 +79,10 @@ class Outgoing {
     if (writer_.overflows() && writer_.drained()) leave_overflow();
   }
   [[nodiscard]] bool overflows() const noexcept { return writer_.overflows(); }
-  /// Whether a grant, or the pages of the overflow, wait until the peer has read everything. Adopts the grant or frees
-  /// the pages if the peer has.
+  /// Whether a grant waits until the peer has read the section, or the pages of the overflow until it has read
+  /// everything. Adopts the grant or frees the pages if the peer has.
   [[nodiscard]] bool waits_to_drain() noexcept {
-    if (grant_waits()) return !adopt();
+    if (grant_waits() && !adopt()) return true;
     end_overflow();
     return writer_.overflows();
   }
@@ -135,7 +136,7 @@ class Outgoing {
     return padding_at(writer_.tail()) + sizeof(std::uint64_t) + bytes;
   }
   [[nodiscard]] Placement find_place(std::uint64_t bytes) noexcept;
-  [[nodiscard]] bool may_delay_grant() noexcept;
+  [[nodiscard]] bool is_section_large() const noexcept;
   [[nodiscard]] std::size_t overflow_bytes() const noexcept {
     return may_overflow() && grant_.epoch != 0
                ? layout::mailbox_overflow(grant_.bytes(), most_overflow_, words_.section_bytes())
@@ -180,10 +181,8 @@ class Outgoing {
   SectionWriter writer_;
   const std::size_t most_overflow_;
   Grant grant_;
-  std::uint64_t delayed_ = 0;       ///< the word of a grant that this side has delayed
-  std::uint64_t delayed_from_ = 0;  ///< the tail when it first delayed that grant
-  std::size_t piece_ = 0;           ///< most bytes published at once in the section
-  std::uint64_t rest_ = 0;          ///< bytes of the current message that are not sent yet
+  std::size_t piece_ = 0;   ///< most bytes published at once in the section
+  std::uint64_t rest_ = 0;  ///< bytes of the current message that are not sent yet
   std::uint64_t changes_ = 0;
   std::uint64_t seen_ = 0;         ///< credit to store with the next tail
   std::uint64_t stored_seen_ = 0;  ///< the value of the peer's `seen` word

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The writing and the reading end of a section: a single-writer single-reader queue of bytes in memory that neither end
 // owns. It differs from ring/ring.hpp: the capacity is any multiple of a line, and it changes while the queue is empty.
-// Behind the section lies the overflow. The writer fills the overflow once, from the front, and leaves it once it is
-// drained.
+// Behind the section lies the overflow, a second such queue. The writer enters it if the section is full, and leaves it
+// once both are drained. While the overflow is in use, the capacity of the section changes once the section is drained.
 //
 // May include: base, arch, layout; knows no fabric.
 //
@@ -75,26 +75,35 @@ class SectionWriter {
   SectionWriter(std::byte* area, const layout::Word* head, const layout::Word* seen)
       : place_{.area = area}, head_(head), seen_(seen), area_(area) {}
 
-  /// Sets the capacity of the section. The next bytes go to its start. Only while the section is known to be drained.
+  /// Sets the capacity of the section. Only while it is known to be drained. The next bytes go to its start, unless the
+  /// overflow is in use.
   void resize(std::size_t capacity) {
-    assert(known_head_ == position_);
+    assert(is_section_known_drained());
     capacity_ = capacity;
+    if (!overflows_) restart();
+  }
+  /// Continues at the start of the section. Only while everything is known to be read.
+  void restart() {
+    assert(known_head_ == position_);
     overflows_ = false;
     place_.area = area_;
-    place_.restart(capacity, position_);
+    place_.restart(capacity_, position_);
   }
-
-  /// Continues at the start of the section. Only while it is known to be drained.
-  void restart() { resize(capacity_); }
-  /// Continues in the overflow, which has `bytes` free bytes. Only while nothing is unpublished.
+  /// Continues in the overflow, which has `bytes` bytes, a multiple of kMailboxAlign. Only while nothing is
+  /// unpublished.
   void overflow(std::size_t bytes) {
     overflows_ = true;
+    from_ = position_;
     place_.area = area_ + capacity_;
     place_.restart(bytes, position_);
   }
   [[nodiscard]] bool overflows() const { return overflows_; }
   /// Bytes from the start of the section within which everything written since the last restart lies.
-  [[nodiscard]] std::size_t reach() const { return overflows_ ? capacity_ + place_.at : capacity_; }
+  [[nodiscard]] std::size_t reach() const {
+    if (!overflows_) return capacity_;
+    const std::uint64_t used = std::min<std::uint64_t>(place_.capacity, in_overflow() + layout::kMailboxAlign);
+    return static_cast<std::size_t>(place_.area - area_) + static_cast<std::size_t>(used);
+  }
   /// Offset of the next bytes in the section, or in the overflow if that is in use.
   [[nodiscard]] std::size_t place() const { return place_.at; }
 
@@ -107,6 +116,13 @@ class SectionWriter {
   bool drained() {
     if (known_head_ != position_) refresh();
     return known_head_ == position_;
+  }
+
+  /// Whether the reader has read everything in the section. In the overflow, it must have read a part of that, too: so
+  /// it knows where that lies, which a new size of the section does not tell.
+  bool section_drained() {
+    if (!is_section_known_drained()) refresh();
+    return is_section_known_drained();
   }
 
   /// Whether the reader has read everything before `position`. position <= tail()
@@ -151,10 +167,18 @@ class SectionWriter {
 
  private:
   [[nodiscard]] std::size_t known_room() const {
+    std::uint64_t unread = position_ - known_head_;
+    // Some of the unread bytes may still lie in the section.
     if (overflows_) [[unlikely]]
-      return broken_ ? 0 : layout::mailbox_overflow_room(place_.capacity - place_.at - unpublished_, 0);
-    return broken_ ? 0 : place_.capacity - static_cast<std::size_t>(position_ - known_head_) - unpublished_;
+      unread = std::min(unread, in_overflow());
+    return broken_ ? 0 : place_.capacity - static_cast<std::size_t>(unread) - unpublished_;
   }
+  [[nodiscard]] bool is_section_known_drained() const {
+    const std::uint64_t unread = position_ - known_head_;
+    return unread == 0 || unread < in_overflow();
+  }
+  /// Bytes published since this end entered the overflow. 0: it is in the section.
+  [[nodiscard]] std::uint64_t in_overflow() const { return overflows_ ? position_ - from_ : 0; }
   void refresh() {
     // MAILBOX-HEAD acquire: pairs with the release in Incoming::return_credit; the bytes before this position have been
     // read and may be overwritten.
@@ -191,6 +215,7 @@ class SectionWriter {
   bool overflows_ = false;
   std::byte* area_ = nullptr;
   std::size_t capacity_ = 0;  ///< the section's
+  std::uint64_t from_ = 0;    ///< position at which the overflow begins; used only if overflows_
 };
 
 /// The reading end.
@@ -199,12 +224,14 @@ class SectionReader {
   SectionReader() = default;
   explicit SectionReader(std::byte* area) : place_{.area = area}, area_(area) {}
 
-  /// Sets the capacity of the section. Only while it is drained.
-  void resize(std::size_t capacity) {
+  /// Sets the capacity of the section. Only while everything was read, or if `in_overflow`, a part of the overflow; and
+  /// the writer was told so.
+  void resize(std::size_t capacity, bool in_overflow = false) {
+    const bool allowed =
+        in_overflow ? where_ == Where::overflow && reported_ > from_ : where_ == Where::section && drained();
+    if (!allowed) broken_ = true;
     capacity_ = capacity;
-    where_ = Where::section;
-    place_.area = area_;
-    place_.restart(capacity, position_);
+    if (!in_overflow) enter_section();
   }
   /// Follows SectionWriter::restart at the same position, when all bytes before it were read.
   void restart() {
@@ -230,8 +257,9 @@ class SectionReader {
   /// The writer has returned to the section. It may do so only after everything was read.
   void leave_overflow() {
     if (!drained()) broken_ = true;
-    resize(capacity_);
+    enter_section();
   }
+  /// Whether all bytes in the section were read, and the next bytes are in the overflow.
   [[nodiscard]] bool overflows() const { return where_ == Where::overflow; }
   /// Whether all bytes known to have arrived were read, and the writer was told so.
   [[nodiscard]] bool drained() const { return position_ == known_tail_ && position_ == reported_; }
@@ -283,6 +311,9 @@ class SectionReader {
   }
 
   [[nodiscard]] std::size_t owed() const { return static_cast<std::size_t>(position_ - returned_); }
+  /// Whether so much credit is owed that it should be returned: a quarter of the section, or an eighth of the overflow
+  /// while that is in use. Small sections return each credit at once: a few messages fill them.
+  [[nodiscard]] bool should_return_credit() const { return owed() >= credit_step_; }
   /// Returns the new head, which the caller stores in the writer's `head` word.
   std::uint64_t return_credit() { return returned_ = reported_ = position_; }
   /// Returns the new head for the writer's `seen` word, stored along with a message. The credit remains owed: `seen`
@@ -299,16 +330,26 @@ class SectionReader {
   /// Where the next bytes are read. before_overflow: in the section up to `from_`, then in the overflow.
   enum class Where : std::uint8_t { section, before_overflow, overflow };
 
+  /// Sections of at most this many bytes return credit with every message.
+  static constexpr std::size_t kTiny = 1024;
+
+  void enter_section() {
+    where_ = Where::section;
+    place_.area = area_;
+    place_.restart(capacity_, position_);
+    credit_step_ = capacity_ <= kTiny ? 0 : capacity_ / 4;
+  }
   void enter_overflow() {
     where_ = Where::overflow;
     place_.area = area_ + capacity_;
     place_.restart(overflow_bytes_, position_);
+    credit_step_ = std::min(credit_step_, overflow_bytes_ / 8);
   }
   /// The largest tail that the writer's credit allows.
   [[nodiscard]] std::uint64_t end() const {
     if (where_ == Where::section) [[likely]]
       return reported_ + place_.capacity;
-    return from_ + layout::mailbox_overflow_room(overflow_bytes_, from_);
+    return std::max(reported_, from_) + overflow_bytes_;
   }
 
   Place place_;
@@ -319,7 +360,8 @@ class SectionReader {
   bool broken_ = false;
   Where where_ = Where::section;
   std::byte* area_ = nullptr;
-  std::size_t capacity_ = 0;  ///< the section's
+  std::size_t capacity_ = 0;     ///< the section's
+  std::size_t credit_step_ = 0;  ///< owed bytes for which credit is returned
   std::size_t overflow_bytes_ = 0;
   std::uint64_t from_ = 0;  ///< position at which the overflow begins; used only outside Where::section
 };

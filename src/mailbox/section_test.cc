@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -80,6 +81,87 @@ TEST_F(Section, BytesPassUnalteredAtAnySizesThroughAnyChangesOfCapacity) {
   }
   EXPECT_FALSE(writer_.broken());
   EXPECT_FALSE(reader_.broken());
+}
+
+TEST_F(Section, BytesPassUnalteredThroughAnOverflowThatIsReusedAsItIsRead) {
+  constexpr std::size_t kOverflow = 448;
+  std::mt19937_64 random(7);
+  std::uint64_t from = 0;
+  std::uint64_t longest = 0;
+  resize(64);
+  for (int i = 0; i < 100'000; ++i) {
+    const std::size_t room = writer_.room(kMost);
+    if (room != 0 && random() % 4 != 0) write(1 + random() % room);
+    if (room == 0 && !writer_.overflows()) {
+      from = writer_.tail();
+      reader_.overflow(from, kOverflow);
+      writer_.overflow(kOverflow);
+    }
+    if (reader_.fill() != 0 && random() % 4 != 0) read(1 + random() % reader_.fill());
+    if (random() % 2 == 0) credit();
+    if (!writer_.overflows()) continue;
+    longest = std::max(longest, writer_.tail() - from);
+    if (writer_.drained()) {
+      reader_.leave_overflow();
+      writer_.restart();
+    } else if (random() % 16 == 0 && writer_.section_drained()) {
+      const std::size_t capacity = 64 * (1 + random() % 8);
+      writer_.resize(capacity);
+      reader_.resize(capacity, true);
+    }
+  }
+  EXPECT_GT(longest, 4 * kOverflow);
+  EXPECT_FALSE(writer_.broken());
+  EXPECT_FALSE(reader_.broken());
+}
+
+TEST_F(Section, TheOverflowHoldsItsBytesWhateverIsUnreadInTheSection) {
+  constexpr std::size_t kOverflow = 256;
+  resize(128);
+  write(128);
+  reader_.overflow(writer_.tail(), kOverflow);
+  writer_.overflow(kOverflow);
+  EXPECT_EQ(writer_.room(kMost), kOverflow);
+  write(kOverflow);
+  read(100);
+  credit();
+  EXPECT_EQ(writer_.room(1), 0U);
+  EXPECT_FALSE(writer_.section_drained());
+  read(28);
+  credit();
+  EXPECT_FALSE(writer_.section_drained()) << "the reader may not know where the overflow is";
+  read(60);
+  credit();
+  EXPECT_TRUE(writer_.section_drained());
+  EXPECT_EQ(writer_.room(kMost), 60U);
+}
+
+TEST_F(Section, ATailBeyondTheCreditOfTheOverflowBreaksTheReader) {
+  for (const std::uint64_t beyond : {0, 8}) {
+    SectionReader reader(memory_.data());
+    reader.resize(64);
+    reader.overflow(64, 128);
+    reader.see(64 + 128);
+    reader.consume(64);
+    reader.consume(40);
+    (void)reader.return_credit();
+    reader.see(64 + 128 + 40 + beyond);
+    EXPECT_EQ(reader.broken(), beyond != 0);
+  }
+}
+
+TEST_F(Section, AChangeOfTheSectionBeforeItWasReadBreaksTheReader) {
+  for (const std::size_t read : {56, 64, 65}) {
+    SectionReader reader(memory_.data());
+    reader.resize(64);
+    reader.overflow(64, 128);
+    reader.see(64 + 8);
+    reader.consume(std::min<std::size_t>(read, 64));
+    reader.consume(read > 64 ? read - 64 : 0);
+    (void)reader.return_credit();
+    reader.resize(128, true);
+    EXPECT_EQ(reader.broken(), read <= 64);
+  }
 }
 
 TEST_F(Section, ALengthAtAMultipleOfEightNeverWraps) {

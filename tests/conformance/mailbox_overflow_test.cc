@@ -54,6 +54,25 @@ class MailboxOverflow : public MailboxTest {
   static void read_all(Mailbox& to) {
     for (Mailbox::Piece piece; to.try_peek(piece).ok();) to.consume(piece, piece.bytes.size());
   }
+  /// Sends zeros until `unread` bytes lie in messages of kBytes that `to` has not read, then lets it read half of them.
+  static void fill_and_read_half(Mailbox& from, Mailbox::Peer peer, Mailbox& to, std::size_t& unread) {
+    constexpr std::size_t kBytes = 1000;
+    for (; unread + kBytes <= kOverflow * 3 / 4; unread += kBytes)
+      ASSERT_TRUE(send_zeros(from, peer, kBytes)) << unread;
+    for (Mailbox::Piece piece; unread > kOverflow * 3 / 8;) {
+      if (!to.try_peek(piece).ok()) continue;
+      unread -= piece.bytes.size();
+      to.consume(piece, piece.bytes.size());
+    }
+  }
+  /// Receives everything that was sent. The sender makes no call.
+  void receive_all(Flow& flow, Mailbox& into) const {
+    constexpr int kMostLooks = 1000;
+    for (int looks = 0; flow.received < flow.sent; ++looks) {
+      if (receive_piece(flow, into)) looks = 0;
+      ASSERT_LT(looks, kMostLooks);
+    }
+  }
   [[nodiscard]] bool receive_piece(Flow& flow, Mailbox& into) const {
     Mailbox::Piece piece;
     if (!into.try_peek(piece).ok()) return false;
@@ -88,6 +107,30 @@ TEST_P(MailboxOverflow, WhatWasTakenArrivesWithoutAnotherCallOfItsSender) {
     }
     pass(from, flow.to, to, pattern_, 100'000);  // and in pieces
   }
+}
+
+TEST_P(MailboxOverflow, AReceiverThatHasReadAPartAcceptsAsMuchAgain) {
+  if (!GetParam().maps || !GetParam().faults.empty()) GTEST_SKIP() << "there is no overflow, or no telling when";
+  for (const std::size_t budget : {std::size_t{128}, std::size_t{3072}, kOverflow / 2, kOverflow, 2 * kOverflow}) {
+    Mailbox to = listening({.budget = budget, .layout = Layout::equal, .overflow = kOverflow});
+    Mailbox from;
+    const Mailbox::Peer peer = join(from, to);
+    std::size_t unread = 0;
+    for (int round = 0; round < 16 && !HasFatalFailure(); ++round) fill_and_read_half(from, peer, to, unread);
+  }
+}
+
+TEST_P(MailboxOverflow, AReceiverThatHasReadAPartAcceptsAsMuchAgainWhileItsLayoutChanges) {
+  if (!GetParam().maps || !GetParam().faults.empty()) GTEST_SKIP() << "there is no overflow, or no telling when";
+  Mailbox to = listening({.budget = 2 * kOverflow, .layout = Layout::equal, .overflow = kOverflow});
+  Mailbox from;
+  const Mailbox::Peer peer = join(from, to);
+  std::size_t unread = 0;
+  for (int round = 0; round < 200 && !HasFatalFailure(); ++round) {
+    to.set_budget(round % 2 == 0 ? 2 * kOverflow : std::size_t{64} << (round % 11));
+    fill_and_read_half(from, peer, to, unread);
+  }
+  EXPECT_GT(to.section(0).changes, 20U);
 }
 
 TEST_P(MailboxOverflow, SendersThatWaitAreToldOfRoomForAllOfTheMessage) {
@@ -132,6 +175,25 @@ TEST_P(MailboxOverflow, MessagesStayWholeAndInOrderWhileLayoutsChange) {
     std::array<Mailbox::Loss, 1> losses;
     EXPECT_EQ(to.losses(losses) + from.losses(losses), 0U);
   }
+}
+
+// The sender has left the overflow and entered it again before it sees the change, which the receiver sees at once.
+TEST_P(MailboxOverflow, MessagesAreReadWhereTheyLieIfTheLayoutChangesAfterTheOverflowWasEntered) {
+  if (!GetParam().maps || !GetParam().faults.empty()) GTEST_SKIP() << "there is no overflow, or no telling when";
+  Mailbox to = listening({.budget = std::size_t{64} << 10, .layout = Layout::equal, .overflow = kOverflow});
+  Mailbox from;
+  Flow flow{.from = &from, .to = join(from, to)};
+  for (std::size_t round = 0; round < 200 && !HasFailure(); ++round) {
+    to.set_budget(64 * (2 + round % 20));
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(send_whole(flow));
+    ASSERT_NO_FATAL_FAILURE(receive_all(flow, to));
+    for (std::size_t i = 0; i < round % 5; ++i) ASSERT_TRUE(send_whole(flow));
+    to.set_budget(64 * (2 + round % 13));
+    for (std::size_t i = 0; i < round % 3; ++i) ASSERT_TRUE(send_whole(flow));
+    ASSERT_NO_FATAL_FAILURE(receive_all(flow, to));
+  }
+  std::array<Mailbox::Loss, 1> losses;
+  EXPECT_EQ(to.losses(losses) + from.losses(losses), 0U);
 }
 
 TEST_P(MailboxOverflow, MessagesShorterThanAWordGoOnBehindASectionThatIsFull) {

@@ -46,6 +46,26 @@ TEST_F(SenderAway, SixtyFourMessagesAnd256KiBArriveWithoutIt) {
   }
 }
 
+TEST_F(SenderAway, AReceiverThatTakesAPartAndLeavesIsSentAsMuchAgain) {
+  settle();
+  for (const bool injects : {true, false}) {
+    for (const std::size_t bytes : {1000, 4096, 16384}) {
+      const int count = static_cast<int>((256 << 10) / bytes);
+      int sent = 0;
+      int received = 0;
+      at_a_log_.sends.clear();
+      for (int round = 0; round < 10; ++round) {
+        while (sent < received + count) ASSERT_EQ(a_.send(numbered(sent++, bytes, injects)), 0) << bytes;
+        if (!injects) {
+          EXPECT_EQ(at_a_log_.sends.size(), static_cast<std::size_t>(sent)) << bytes;
+        }
+        while (received < sent - count / 2) b_receives(received++, bytes);
+      }
+      while (received < sent) b_receives(received++, bytes);
+    }
+  }
+}
+
 TEST_F(SenderAway, AnInjectedMessageIsRefusedWhereItWouldWait) {
   settle();
   int sent = 0;
