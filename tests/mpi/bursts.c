@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * bursts FILE KINDS COUNTxBYTES...: rank 0 sends each burst to every other rank, and then makes no call of MPI until
- * all of them have received what was sent. KINDS says where it waits meanwhile, one letter each: s in sleep, r in
- * read() of a pipe, b in a barrier of threads that processes share. FILE has at least 4096 zeros; FILE.pipe is a FIFO.
+ * bursts FILE EAGER KINDS COUNTxBYTES...: one side sends each burst, and then makes no call of MPI until the other side
+ * has received it. Each letter of KINDS is a run of every burst, and says where the senders wait meanwhile: s in sleep,
+ * r in read() of a pipe, b in a barrier of threads that processes share. With a small letter rank 0 sends to all
+ * others, with a capital letter all others send to rank 0. EAGER is the longest message whose send returns before its
+ * receiver calls MPI. FILE has at least 4096 zeros; FILE.pipe is a FIFO.
+ *
+ * Receivers are away, too. They make a call of MPI only when as many sends have returned as may wait for them, and then
+ * receive half of those.
  *
  * No rank sends before the first burst, which therefore connects the ranks.
  */
+#include <ctype.h>
 #include <fcntl.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -17,17 +23,18 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { kMostRanks = 64, kPromised = 64, kPromisedBytes = 256 << 10, kEager = 4096, kSecondsOfABurst = 60 };
+enum { kMostRanks = 64, kPromised = 256, kPromisedBytes = 256 << 10, kSecondsOfABurst = 60 };
 
 struct shared {
   atomic_int ready;                /* the barrier is initialised */
-  atomic_int returned[kMostRanks]; /* sends of the burst to this rank that have returned */
-  atomic_int received;             /* ranks that have received their burst */
+  atomic_int returned[kMostRanks]; /* sends of the burst between rank 0 and this rank that have returned */
+  atomic_int received;             /* ranks that have received or sent their burst, rank 0 apart */
   pthread_barrier_t barrier;
 };
 
 static int rank;
 static int size;
+static int eager;
 static int pipe_of_all;
 static struct shared* shared;
 static char burst[100];
@@ -41,9 +48,11 @@ static void require(int holds, const char* what) {
 static void watchdog(int signal) {
   (void)signal;
   char text[300];
-  const int returned = rank == 0 ? -1 : atomic_load(&shared->returned[rank]);
-  const int length =
-      snprintf(text, sizeof text, "rank %d, %s: not over; %d sends to it have returned\n", rank, burst, returned);
+  int length =
+      snprintf(text, sizeof text, "rank %d, %s: not over; sends that have returned, by the other rank:", rank, burst);
+  for (int i = 1; i < size; ++i) {
+    length += snprintf(text + length, sizeof text - (size_t)length, " %d", atomic_load(&shared->returned[i]));
+  }
   (void)!write(STDERR_FILENO, text, (size_t)length);
   _exit(9);
 }
@@ -71,61 +80,81 @@ static void meet(void) {
 
 static unsigned char byte_of(int message, int i) { return (unsigned char)(message * 7 + i * 3 + (message >> 8)); }
 
-static void send_all(unsigned char* buffer, int count, int bytes) {
+/* Rank 0 sends to the ranks `first` to `last`; each other rank, to rank 0. */
+static void send_all(int first, int last, unsigned char* buffer, int count, int bytes) {
   for (int message = 0; message < count; ++message) {
     for (int i = 0; i < bytes; ++i) buffer[i] = byte_of(message, i);
-    for (int to = 1; to < size; ++to) {
-      MPI_Send(buffer, bytes, MPI_BYTE, to, message, MPI_COMM_WORLD);
-      atomic_fetch_add(&shared->returned[to], 1);
+    for (int other = first; other <= last; ++other) {
+      MPI_Send(buffer, bytes, MPI_BYTE, rank == 0 ? other : 0, message, MPI_COMM_WORLD);
+      atomic_fetch_add(&shared->returned[other], 1);
     }
   }
 }
 
-/* Waits until all have received their bursts, which send_all has sent. */
+/* Waits until all bursts of this run were received. */
 static void be_away(char kind) {
   if (kind == 's') {
     while (atomic_load(&shared->received) < size - 1) usleep(1000);
   } else if (kind == 'r') {
     char byte;
-    for (int i = 1; i < size; ++i) require(read(pipe_of_all, &byte, 1) == 1, "the pipe cannot be read");
+    for (int i = rank == 0 ? 1 : size - 1; i < size; ++i) {
+      require(read(pipe_of_all, &byte, 1) == 1, "the pipe cannot be read");
+    }
   } else {
     pthread_barrier_wait(&shared->barrier);
   }
 }
 
-/* How many sends return before their receiver calls MPI. Longer messages may wait for their receives. */
-static int promised(int count, int bytes) {
-  if (bytes > kEager) return 0;
-  const int fit = kPromisedBytes / bytes < kPromised ? kPromisedBytes / bytes : kPromised;
-  return count < fit ? count : fit;
+/* How many sends to one receiver return before it calls MPI. */
+static int promised(int bytes) {
+  if (bytes > eager) return 0;
+  return kPromisedBytes / bytes < kPromised ? kPromisedBytes / bytes : kPromised;
 }
 
-static void receive_all(unsigned char* buffer, int count, int bytes) {
-  while (atomic_load(&shared->returned[rank]) < promised(count, bytes)) usleep(1000);
-  for (int message = 0; message < count; ++message) {
-    MPI_Status status;
-    MPI_Recv(buffer, bytes, MPI_BYTE, 0, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
-    require(status.MPI_TAG == message, "a message is missing or out of order");
-    for (int i = 0; i < bytes; ++i) require(buffer[i] == byte_of(message, i), "a byte is wrong");
+static void receive(int from, unsigned char* buffer, int message, int bytes) {
+  MPI_Status status;
+  MPI_Recv(buffer, bytes, MPI_BYTE, from, MPI_ANY_TAG, MPI_COMM_WORLD, &status);
+  require(status.MPI_TAG == message, "a message is missing or out of order");
+  for (int i = 0; i < bytes; ++i) require(buffer[i] == byte_of(message, i), "a byte is wrong");
+}
+
+static void receive_all(int first, int last, unsigned char* buffer, int count, int bytes) {
+  const int step = promised(bytes) < 2 ? 1 : promised(bytes) / 2;
+  for (int received = 0; received < count; received += step) {
+    const int returned = received + promised(bytes) < count ? received + promised(bytes) : count;
+    for (int other = first; other <= last; ++other) {
+      while (bytes <= eager && atomic_load(&shared->returned[other]) < returned) usleep(1000);
+    }
+    for (int other = first; other <= last; ++other) {
+      for (int i = received; i < received + step && i < count; ++i) receive(rank == 0 ? other : 0, buffer, i, bytes);
+    }
   }
 }
 
 static void say_received(char kind) {
-  atomic_fetch_add(&shared->received, 1);
-  if (kind == 'r') require(write(pipe_of_all, "x", 1) == 1, "the pipe cannot be written");
+  const int others = rank == 0 ? size - 1 : 1;
+  atomic_fetch_add(&shared->received, others);
+  for (int i = 0; i < others && kind == 'r'; ++i) {
+    require(write(pipe_of_all, "x", 1) == 1, "the pipe cannot be written");
+  }
   if (kind == 'b') pthread_barrier_wait(&shared->barrier);
 }
 
 static void play(char kind, int count, int bytes) {
-  snprintf(burst, sizeof burst, "%d messages of %d B, sender away in %c", count, bytes, kind);
+  const int gathers = isupper((unsigned char)kind) != 0;
+  kind = (char)tolower((unsigned char)kind);
+  snprintf(burst, sizeof burst, "%d messages of %d B %s rank 0, sender away in %c", count, bytes,
+           gathers ? "to" : "from", kind);
   unsigned char* const buffer = malloc((size_t)bytes);
+  const int first = rank == 0 ? 1 : rank;
+  const int last = rank == 0 ? size - 1 : rank;
   pthread_barrier_wait(&shared->barrier);
   alarm(kSecondsOfABurst);
-  if (rank == 0) {
-    send_all(buffer, count, bytes);
+  if ((rank == 0) != gathers) {
+    send_all(first, last, buffer, count, bytes);
     be_away(kind);
   } else {
-    receive_all(buffer, count, bytes);
+    receive_all(first, last, buffer, count, bytes);
     say_received(kind);
   }
   pthread_barrier_wait(&shared->barrier);
@@ -141,11 +170,12 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   meet();
-  for (int i = 3; i < argc; ++i) {
+  eager = atoi(argv[2]);
+  for (int i = 4; i < argc; ++i) {
     int count = 0;
     int bytes = 0;
     require(sscanf(argv[i], "%dx%d", &count, &bytes) == 2 && bytes > 0, "a burst is written as COUNTxBYTES");
-    for (const char* kind = argv[2]; *kind != '\0'; ++kind) play(*kind, count, bytes);
+    for (const char* kind = argv[3]; *kind != '\0'; ++kind) play(*kind, count, bytes);
   }
   alarm(0);
   MPI_Finalize();
