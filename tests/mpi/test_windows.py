@@ -53,6 +53,13 @@ def test_ranks_that_accumulate_do_not_sleep_for_each_message(mpi, tmp_path, accu
     assert "right after" in result.stdout
 
 
+@pytest.mark.parametrize("accumulates", [(), ("over libfabric",)], ids=["messages", "atomics"])
+def test_what_several_ranks_add_at_once_is_fetched_by_one_of_them_each(mpi, tmp_path, accumulates):
+    program = mpi.compile(tmp_path / "atomics", TESTS / "atomics.c")
+    result = mpirun("-n", 3, program, 200, *accumulates)
+    assert (result.returncode, result.stdout.split("\n")[-2:]) == (0, ["right", ""]), result.stdout + result.stderr
+
+
 def test_mpich_uses_the_providers_memory_access_and_atomics(mpi, windows):
     if not mpi.is_mpich:
         pytest.skip("only MPICH says so")
