@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Asks for the neighbours of a communicator without a topology, with each error handler. Prints what is wrong.
+// Asks for the neighbours of a communicator without a topology, with each error handler; and of a grid, of which MPI
+// refuses one dimension. Prints what is wrong.
 #include <mpi.h>
 
 #include <cstdio>
@@ -44,14 +45,37 @@ void ask(const Mpi& mpi, MPI_Errhandler handler) {
   for (const Topology kind : {Topology::grid, Topology::graph, Topology::edges}) {
     const ErrorsReturn errors_return(mpi, word(communicator));
     List<Neighbour> neighbours;
-    require(wherry::topology::neighbours_of(mpi, word(communicator), kind, neighbours), "memory is short");
-    require(neighbours.elements().empty(), "there are neighbours without a topology");
+    require(!wherry::topology::neighbours_of(mpi, word(communicator), kind, neighbours),
+            "there are neighbours without a topology");
   }
   MPI_Errhandler after = MPI_ERRHANDLER_NULL;
   MPI_Comm_get_errhandler(communicator, &after);
   require(after == handler, "the error handler is another one");
   MPI_Errhandler_free(&after);
   MPI_Comm_free(&communicator);
+}
+
+int (*shift_of_mpi)(Word, int, int, int*, int*) = nullptr;
+
+int shift_along_the_first_dimension(Word communicator, int dimension, int steps, int* source, int* destination) {
+  return dimension == 0 ? shift_of_mpi(communicator, dimension, steps, source, destination) : MPI_ERR_OTHER;
+}
+
+void ask_for_half_a_grid(Mpi mpi) {
+  int processes = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &processes);
+  const int sizes[] = {processes, 1};
+  const int periods[] = {1, 1};
+  MPI_Comm grid = MPI_COMM_NULL;
+  MPI_Cart_create(MPI_COMM_WORLD, 2, sizes, periods, 0, &grid);
+  List<Neighbour> neighbours;
+  require(wherry::topology::neighbours_of(mpi, word(grid), Topology::grid, neighbours), "a grid has no neighbours");
+  require(neighbours.elements().size() == 1, "a ring of two has another number of neighbours");
+  shift_of_mpi = mpi.cart_shift;
+  mpi.cart_shift = shift_along_the_first_dimension;
+  List<Neighbour> half;
+  require(!wherry::topology::neighbours_of(mpi, word(grid), Topology::grid, half), "half of the neighbours are enough");
+  MPI_Comm_free(&grid);
 }
 
 }  // namespace
@@ -68,6 +92,7 @@ int main(int argc, char** argv) {
   for (MPI_Errhandler handler : {static_cast<MPI_Errhandler>(MPI_ERRORS_ARE_FATAL), MPI_ERRORS_RETURN, own}) {
     ask(*mpi, handler);
   }
+  ask_for_half_a_grid(*mpi);
   require(times_programs_handler_was_called == 0, "the program's error handler was called");
   MPI_Errhandler_free(&own);
   MPI_Finalize();

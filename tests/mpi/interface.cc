@@ -45,6 +45,7 @@ int main(int argc, char** argv) {
   compare("MPI_COMM_WORLD is null", static_cast<Word>(mpi->is_null(word(MPI_COMM_WORLD))), 0);
   compare("MPI_BYTE", mpi->byte(), word(MPI_BYTE));
   compare("MPI_ERRORS_RETURN", mpi->errors_return(), word(MPI_ERRORS_RETURN));
+  compare("MPI_BAND", mpi->bits_of_all(), word(MPI_BAND));
   compare("MPI_PROC_NULL", static_cast<Word>(mpi->interface().no_process), static_cast<Word>(MPI_PROC_NULL));
   compare("MPI_SUCCESS", 0, MPI_SUCCESS);
   const MPI_Comm world = MPI_COMM_WORLD;

@@ -17,16 +17,16 @@ RANKS = range(6)
 @pytest.fixture(scope="module")
 def provider(tmp_path_factory):
     library = tmp_path_factory.mktemp("provider") / "libwherry-fi.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libwherry-fi.so", "-I", ROOT, TESTS / "recording_provider.c",
+    subprocess.run(["cc", "-D_GNU_SOURCE", "-shared", "-fPIC", "-Wl,-soname,libwherry-fi.so", "-I", ROOT, TESTS / "recording_provider.c",
                     "-o", library], check=True)
     return library
 
 
-def record(mpi, folder, program, *arguments, preload, processes=6):
+def record(mpi, folder, program, *arguments, preload, processes=6, **variables):
     """Runs the program; what each rank declared, by scenario."""
-    result = subprocess.run(
-        mpi.command(processes, program, *arguments, variables={"LD_PRELOAD": ":".join(map(str, preload)), "RECORD": folder}),
-        env=environment(), capture_output=True, text=True, timeout=120)
+    variables = {"LD_PRELOAD": ":".join(map(str, preload)), "RECORD": folder, **variables}
+    result = subprocess.run(mpi.command(processes, program, *arguments, variables=variables), env=environment(),
+                            capture_output=True, text=True, timeout=120)
     assert result.returncode == 0, result.stderr
     return {rank: scenarios((folder / str(rank)).read_text()) for rank in range(processes)}
 
@@ -171,6 +171,12 @@ def test_inquiries_that_mpi_refuses_declare_nothing_and_leave_the_error_handler(
     program = mpi.compile(tmp_path / "inquiries", *sources, cxx=True, options=["-std=c++20", "-I", ROOT, "-ldl"])
     result = subprocess.run(mpi.command(2, program), env=environment(), capture_output=True, text=True, timeout=60)
     assert (result.returncode, result.stdout) == (0, ""), result.stderr
+
+
+def test_if_one_process_has_no_memory_none_declares_what_it_is_in_and_the_program_goes_on(mpi, program, provider, tmp_path):
+    found = record(mpi, tmp_path, program, preload=[provider, LIBRARY], WITHOUT_MEMORY=4)
+    assert found[4] and not any(line.startswith("topology") for lines in found[4].values() for line in lines)
+    assert all(found[rank]["grid"] == [] for rank in RANKS)
 
 
 def test_a_call_that_fails_fails_as_without_the_library(declared):

@@ -95,24 +95,25 @@ void attach(const Mpi& mpi, Word communicator, Declaration* declaration) noexcep
 /// Whether all members were started together, so that all have this library. Processes that were spawned or have
 /// connected may not have it, and would not take part in the exchange of names. All members get the same result: the
 /// communicator lies within the world of all of them, or of none. A program without a world (sessions) counts as one
-/// world.
+/// world. So does one for which MPI refuses an inquiry: the others would wait for this process.
 bool is_of_one_world(const Mpi& mpi, Word communicator) noexcept {
   int has_begun = 0;
   int has_ended = 0;
-  if (mpi.initialized(&has_begun) != kSuccess || mpi.finalized(&has_ended) != kSuccess) return false;
+  if (mpi.initialized(&has_begun) != kSuccess || mpi.finalized(&has_ended) != kSuccess) return true;
   if (has_begun == 0 || has_ended != 0) return true;
   Word members = 0;
   Word world = 0;
   Word strangers = 0;
-  int count = -1;
-  if (mpi.comm_group(communicator, &members) != kSuccess || mpi.comm_group(mpi.world(), &world) != kSuccess)
-    return false;
-  if (mpi.group_difference(mpi.handle_at(&members), mpi.handle_at(&world), &strangers) == kSuccess) {
-    (void)mpi.group_size(mpi.handle_at(&strangers), &count);
-    (void)mpi.group_free(&strangers);
+  int count = 0;
+  if (mpi.comm_group(communicator, &members) != kSuccess) return true;
+  if (mpi.comm_group(mpi.world(), &world) == kSuccess) {
+    if (mpi.group_difference(mpi.handle_at(&members), mpi.handle_at(&world), &strangers) == kSuccess) {
+      if (mpi.group_size(mpi.handle_at(&strangers), &count) != kSuccess) count = 0;
+      (void)mpi.group_free(&strangers);
+    }
+    (void)mpi.group_free(&world);
   }
   (void)mpi.group_free(&members);
-  (void)mpi.group_free(&world);
   return count == 0;
 }
 
@@ -124,25 +125,44 @@ Name own_name() noexcept {
   return name;
 }
 
+/// Returns null if memory is short, or MPI refuses an inquiry.
+Table* table_for(const Mpi& mpi, Word communicator) noexcept {
+  int size = 0;
+  if (mpi.comm_size(communicator, &size) != kSuccess || size <= 0) return nullptr;
+  auto* const table = make<Table>(static_cast<std::size_t>(size));
+  if (table == nullptr || table->names.is_whole()) return table;
+  release(table);
+  return nullptr;
+}
+
+/// Whether all processes of the communicator can go on. Collective.
+bool agree(const Mpi& mpi, Word communicator, bool can) noexcept {
+  const unsigned char own = can ? 1 : 0;
+  unsigned char all = 0;
+  return mpi.allreduce(&own, &all, 1, mpi.byte(), mpi.bits_of_all(), communicator) == kSuccess && all != 0;
+}
+
+/// Fills the table. Collective. False: MPI has refused something, or memory is short.
+bool fill(const Mpi& mpi, Word communicator, Topology kind, Table& table) noexcept {
+  const Name own = own_name();
+  return mpi.allgather(&own, sizeof own, mpi.byte(), table.names.elements().data(), sizeof own, mpi.byte(),
+                       communicator) == kSuccess &&
+         neighbours_of(mpi, communicator, kind, table.neighbours);
+}
+
 }  // namespace
 
 void declare(const Mpi& mpi, Word communicator, Topology kind) noexcept {
   const ErrorsReturn errors_return(mpi, communicator);
   if (!is_of_one_world(mpi, communicator)) return;
-  int size = 0;
-  if (mpi.comm_size(communicator, &size) != kSuccess || size <= 0) return;
-  auto* const table = make<Table>(static_cast<std::size_t>(size));
-  if (table == nullptr || !table->names.is_whole()) std::abort();
-  const Name own = own_name();
-  const bool is_known = mpi.allgather(&own, sizeof own, mpi.byte(), table->names.elements().data(), sizeof own,
-                                      mpi.byte(), communicator) == kSuccess;
-  if (is_known && neighbours_of(mpi, communicator, kind, table->neighbours) && Provider().is_there()) {
+  Table* const table = table_for(mpi, communicator);
+  if (agree(mpi, communicator, table != nullptr) && fill(mpi, communicator, kind, *table) && Provider().is_there()) {
     if (Declaration* const declaration = declare_to_provider(table)) {
       attach(mpi, communicator, declaration);
       return;
     }
   }
-  release(table);
+  if (table != nullptr) release(table);
 }
 
 }  // namespace wherry::topology

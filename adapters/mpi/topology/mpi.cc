@@ -16,6 +16,7 @@ constexpr std::array kInterfaces{
               {0x101, nullptr},
               {0x247, nullptr},
               {0x143, nullptr},
+              {0x28, nullptr},
               "PMPI_Comm_fromint",
               -3},
     Interface{"libmpi.so.12",
@@ -24,6 +25,7 @@ constexpr std::array kInterfaces{
               {0x44000000, nullptr},
               {0x4c00010d, nullptr},
               {0x54000001, nullptr},
+              {0x58000006, nullptr},
               nullptr,
               -1},
     // MPICH again, under Debian's name.
@@ -33,6 +35,7 @@ constexpr std::array kInterfaces{
               {0x44000000, nullptr},
               {0x4c00010d, nullptr},
               {0x54000001, nullptr},
+              {0x58000006, nullptr},
               nullptr,
               -1},
     Interface{"libmpi.so.40",
@@ -41,6 +44,7 @@ constexpr std::array kInterfaces{
               {0, "ompi_mpi_comm_world"},
               {0, "ompi_mpi_byte"},
               {0, "ompi_mpi_errors_return"},
+              {0, "ompi_mpi_op_band"},
               "PMPI_Comm_f2c",
               -2},
 };
@@ -90,7 +94,9 @@ bool Mpi::load(const Interface& interface, void* library) noexcept {
   world_ = constant(interface.world);
   byte_ = constant(interface.byte);
   errors_return_ = constant(interface.errors_return);
-  return null_communicator_ != 0 && world_ != 0 && byte_ != 0 && errors_return_ != 0 && load_functions();
+  bits_of_all_ = constant(interface.bits_of_all);
+  return null_communicator_ != 0 && world_ != 0 && byte_ != 0 && errors_return_ != 0 && bits_of_all_ != 0 &&
+         load_functions();
 }
 
 bool Mpi::load_functions() noexcept {
@@ -103,7 +109,8 @@ bool Mpi::load_functions() noexcept {
          find(library_, "PMPI_Graph_neighbors", graph_neighbors) &&
          find(library_, "PMPI_Dist_graph_neighbors_count", dist_graph_neighbors_count) &&
          find(library_, "PMPI_Dist_graph_neighbors", dist_graph_neighbors) &&
-         find(library_, "PMPI_Allgather", allgather) && find(library_, "PMPI_Comm_create_keyval", comm_create_keyval) &&
+         find(library_, "PMPI_Allgather", allgather) && find(library_, "PMPI_Allreduce", allreduce) &&
+         find(library_, "PMPI_Comm_create_keyval", comm_create_keyval) &&
          find(library_, "PMPI_Comm_free_keyval", comm_free_keyval) &&
          find(library_, "PMPI_Comm_set_attr", comm_set_attr) &&
          find(library_, "PMPI_Comm_get_errhandler", comm_get_errhandler) &&

@@ -31,6 +31,7 @@ struct Interface {
   Handle world;              ///< MPI_COMM_WORLD
   Handle byte;               ///< MPI_BYTE
   Handle errors_return;      ///< MPI_ERRORS_RETURN
+  Handle bits_of_all;        ///< MPI_BAND
   const char* from_fortran;  ///< the function that converts a Fortran handle to a C one; null if they are equal
   int no_process;            ///< MPI_PROC_NULL
 };
@@ -51,6 +52,8 @@ class Mpi {
   [[nodiscard]] Word world() const noexcept { return world_; }
   [[nodiscard]] Word byte() const noexcept { return byte_; }
   [[nodiscard]] Word errors_return() const noexcept { return errors_return_; }
+  /// MPI_BAND
+  [[nodiscard]] Word bits_of_all() const noexcept { return bits_of_all_; }
   [[nodiscard]] const Interface& interface() const noexcept { return *interface_; }
   /// Returns a function of the library or of its Fortran part. Null if there is none of this name.
   [[nodiscard]] void* function(const char* name) const noexcept;
@@ -75,6 +78,7 @@ class Mpi {
                               int destination_room, int* destinations, int* destination_weights) = nullptr;
   int (*allgather)(const void* own, int own_count, Word own_type, void* all, int count, Word type,
                    Word communicator) = nullptr;
+  int (*allreduce)(const void* own, void* result, int count, Word type, Word operation, Word communicator) = nullptr;
   int (*comm_create_keyval)(CopyAttribute*, DeleteAttribute*, int* key, void* extra) = nullptr;
   int (*comm_free_keyval)(int* key) = nullptr;
   int (*comm_set_attr)(Word communicator, int key, void* value) = nullptr;
@@ -92,6 +96,7 @@ class Mpi {
   Word world_ = 0;
   Word byte_ = 0;
   Word errors_return_ = 0;
+  Word bits_of_all_ = 0;
 };
 
 }  // namespace wherry::topology

@@ -12,25 +12,26 @@ void push(List<Neighbour>& neighbours, int rank, int weight) noexcept {
   if (rank >= 0 && weight > 0) neighbours.push({static_cast<std::uint32_t>(rank), static_cast<std::uint32_t>(weight)});
 }
 
-void push_grid(const Mpi& mpi, Word communicator, List<Neighbour>& neighbours) noexcept {
+bool push_grid(const Mpi& mpi, Word communicator, List<Neighbour>& neighbours) noexcept {
   int dimensions = 0;
-  if (mpi.cartdim_get(communicator, &dimensions) != kSuccess) return;
+  if (mpi.cartdim_get(communicator, &dimensions) != kSuccess) return false;
   for (int dimension = 0; dimension < dimensions; ++dimension) {
     int before = mpi.interface().no_process;
     int after = before;
-    if (mpi.cart_shift(communicator, dimension, 1, &before, &after) != kSuccess) return;
+    if (mpi.cart_shift(communicator, dimension, 1, &before, &after) != kSuccess) return false;
     for (const int rank : {before, after}) {
       if (rank != mpi.interface().no_process) push(neighbours, rank, 1);
     }
   }
+  return true;
 }
 
 bool push_graph(const Mpi& mpi, Word communicator, int self, List<Neighbour>& neighbours) noexcept {
   int count = 0;
-  if (mpi.graph_neighbors_count(communicator, self, &count) != kSuccess || count <= 0) return true;
+  if (mpi.graph_neighbors_count(communicator, self, &count) != kSuccess || count < 0) return false;
   List<int> ranks(static_cast<std::size_t>(count));
   if (!ranks.is_whole()) return false;
-  if (mpi.graph_neighbors(communicator, self, count, ranks.elements().data()) != kSuccess) return true;
+  if (mpi.graph_neighbors(communicator, self, count, ranks.elements().data()) != kSuccess) return false;
   for (const int rank : ranks.elements()) push(neighbours, rank, 1);
   return true;
 }
@@ -39,8 +40,9 @@ bool push_sources(const Mpi& mpi, Word communicator, List<Neighbour>& neighbours
   int source_count = 0;
   int destination_count = 0;
   int weighted = 0;
-  if (mpi.dist_graph_neighbors_count(communicator, &source_count, &destination_count, &weighted) != kSuccess)
-    return true;
+  if (mpi.dist_graph_neighbors_count(communicator, &source_count, &destination_count, &weighted) != kSuccess) {
+    return false;
+  }
   List<int> sources(static_cast<std::size_t>(source_count));
   List<int> source_weights(static_cast<std::size_t>(source_count));
   List<int> destinations(static_cast<std::size_t>(destination_count));
@@ -52,7 +54,7 @@ bool push_sources(const Mpi& mpi, Word communicator, List<Neighbour>& neighbours
   if (mpi.dist_graph_neighbors(communicator, source_count, sources.elements().data(), source_weights.elements().data(),
                                destination_count, destinations.elements().data(),
                                destination_weights.elements().data()) != kSuccess) {
-    return true;
+    return false;
   }
   for (std::size_t i = 0; i < sources.elements().size(); ++i) {
     push(neighbours, sources.elements()[i], weighted != 0 ? source_weights.elements()[i] : 1);
@@ -81,21 +83,21 @@ void merge(List<Neighbour>& neighbours, int self) noexcept {
 
 bool neighbours_of(const Mpi& mpi, Word communicator, Topology kind, List<Neighbour>& neighbours) noexcept {
   int self = 0;
-  if (mpi.comm_rank(communicator, &self) != kSuccess) return true;
-  bool is_whole = true;
+  if (mpi.comm_rank(communicator, &self) != kSuccess) return false;
+  bool is_known = false;
   switch (kind) {
     case Topology::grid:
-      push_grid(mpi, communicator, neighbours);
+      is_known = push_grid(mpi, communicator, neighbours);
       break;
     case Topology::graph:
-      is_whole = push_graph(mpi, communicator, self, neighbours);
+      is_known = push_graph(mpi, communicator, self, neighbours);
       break;
     case Topology::edges:
-      is_whole = push_sources(mpi, communicator, neighbours);
+      is_known = push_sources(mpi, communicator, neighbours);
       break;
   }
   merge(neighbours, self);
-  return is_whole && neighbours.is_whole();
+  return is_known && neighbours.is_whole();
 }
 
 }  // namespace wherry::topology

@@ -21,8 +21,8 @@ enum class Topology : std::uint8_t {
 /// Appends the ranks that send to this one by the communicator's topology: sorted, each once, without this one. For a
 /// Cartesian grid these are the neighbours along every dimension, for a graph those along the edges. For a distributed
 /// graph they are the sources with their weights. A source with weight 0 is left out. Two edges from one rank count as
-/// one with the sum of their weights. Local: no other process takes part. Returns false if memory is short. If MPI
-/// refuses an inquiry there are no neighbours; the communicator's error handler should be MPI_ERRORS_RETURN
+/// one with the sum of their weights. Local: no other process takes part. Returns false if the neighbours are not
+/// known: MPI refuses an inquiry, or memory is short. The communicator's error handler should be MPI_ERRORS_RETURN
 /// (ErrorsReturn).
 ///
 /// MPI is not asked for the kind: for a distributed graph on a Cartesian communicator MPI_Topo_test of Open MPI 5.0
