@@ -83,8 +83,9 @@ static size_t resident_bytes(void) {
   return (size_t)resident * 4096;
 }
 
-/* 1.6 GB that nothing was posted for; what is sent last is received first. Where ranks may not read each other's memory,
-   each message past the limit is a round trip: then 160 MB, since a yield beside other programs can last for 4 ms. */
+/* 1.6 GB that nothing was posted for; what is sent last is received first. Where ranks may not read each other's
+   memory, each message past the limit is a round trip: then 160 MB, since a yield beside other programs can last for 4
+   ms. */
 static void unexpected(void) {
   enum { kBytes = 16 << 10, kContents = 16 };
   const int count = is_refused ? 10000 : 100000;
@@ -220,6 +221,26 @@ static void truncation(void) {
         MPI_Barrier(MPI_COMM_WORLD);
       }
     }
+  }
+  free(buffer);
+}
+
+/* Synchronous sends end though their receives have too small a buffer. */
+static void synchronous_truncation(void) {
+  const int sizes[3] = {100, 16 << 10, 1 << 20};
+  unsigned char* const buffer = calloc((size_t)sizes[2], 1);
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  for (int i = 0; i < 6; ++i) {
+    const int is_late = i % 2;
+    MPI_Request request;
+    if (rank == 0 && !is_late) MPI_Irecv(buffer, 50, MPI_BYTE, 1, i, MPI_COMM_WORLD, &request);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 1) MPI_Ssend(buffer, sizes[i / 2], MPI_BYTE, 0, i, MPI_COMM_WORLD);
+    if (rank == 0 && is_late) MPI_Probe(1, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    if (rank == 0 && is_late) MPI_Irecv(buffer, 50, MPI_BYTE, 1, i, MPI_COMM_WORLD, &request);
+    int error_class = MPI_ERR_TRUNCATE;
+    if (rank == 0) MPI_Error_class(MPI_Wait(&request, MPI_STATUS_IGNORE), &error_class);
+    require(error_class == MPI_ERR_TRUNCATE, "a message that is too long is no error");
   }
   free(buffer);
 }
@@ -360,6 +381,7 @@ static const struct {
     {"threads", threads},
     {"gaps", gaps},
     {"truncation", truncation},
+    {"synchronous_truncation", synchronous_truncation},
     {"wildcards", wildcards},
     {"cancelled", cancelled},
     {"huge", huge},
