@@ -64,6 +64,7 @@ class MailboxHostile : public FaultTest {
       if (seed % 2 == 0) words[8 + random() % 32] = word(random);
       if (seed % 2 == 1) page->tail.fetch_add(random() % 3 == 0 ? 8 : 0);
       if (seed % 4 == 3) page->ack = page->ack + random() % 2;
+      if (seed % 8 == 7 && random() % 8 == 0) page->ack = page->ack ^ layout::kMailboxInOverflow;
       if (turn % 32 == 0) page->overflow = random() % 4 == 0 ? 0 : 1 + page->tail;
       if (turn % 8 == 0) page->inlined = layout::mailbox_inlined(page->tail, random() % 128);
       words[sizeof *page / 8 + random() % (kBudget / 8)] = word(random);
