@@ -13,11 +13,15 @@ from serving import NO_PASSTHROUGH, Mount, Server, enter_mount_namespace
 from waiting import WATCHDOG
 
 
+def need_preload():
+    if not os.path.exists(os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "../lib/wherry/files/libwherry-preload.so")):
+        pytest.skip("a sanitizer's build has no library that programs could load")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def namespace():
     enter_mount_namespace()
-    if not os.path.exists(os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "../lib/wherry/files/libwherry-preload.so")):
-        pytest.skip("a sanitizer's build has no library that programs could load")
+    need_preload()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import seccomp
 from faults import FaultPlan, FaultyMount, Writer
 from keeping import BLOCK, NO_LEND, Program, append_until_kept, fill_up, need_leases, opened, served, stopped, write_until_kept
 from mounting import mounted
+from ring_programs import need_preload
 from serving import NO_PASSTHROUGH, Server, enter_mount_namespace
 from waiting import wait_until
 
@@ -111,6 +112,8 @@ def test_a_disk_that_fails_is_told_of(tmp_path, told_by):
 @pytest.mark.parametrize("by_ring", [False, True], ids=["calls", "ring"])
 def test_what_was_fsynced_is_on_the_host_when_all_processes_of_the_mount_are_killed(tmp_path, how, by_ring):
     """What was written later is not there, or its beginning is."""
+    if by_ring:
+        need_preload()
     (tmp_path / "root").mkdir()
     with Server(tmp_path / "root", NO_LEND, NO_PASSTHROUGH) as server:
         card = FaultyMount(server, tmp_path / "mount", FaultPlan(tmp_path / "plan"))
