@@ -82,9 +82,11 @@ KeptDescriptors::KeptDescriptors(UniqueFd supervisor) : supervisor_(std::move(su
     KeeperSocket::Received received = KeeperSocket::receive(supervisor_.get(), true);
     if (received.word == number_of(KeeperWord::all)) break;
     // With some of the descriptors this process would serve programs, and lose what lies behind the others.
-    if (received.word == 0)
-      throw Error(EPIPE, "take over from", "the supervisor",
-                  "it was killed; unmount the directory, and mount it again");
+    const bool lacks_descriptor = received.word == number_of(KeeperWord::keep) && !received.descriptor.valid();
+    if (received.word == 0 || lacks_descriptor)
+      throw Error(lacks_descriptor ? EMFILE : EPIPE, "take over from", "the supervisor",
+                  "it was killed, or the limit of open files is too low (ulimit -n); unmount the directory, and mount "
+                  "it again");
     if (received.descriptor.valid()) inherited_[received.key] = std::move(received.descriptor);
   }
 }

@@ -38,7 +38,7 @@ class KeptDescriptors {
  public:
   KeptDescriptors() = default;
   /// Takes over the descriptors that an earlier daemon kept: all of them. Throws Error: EPIPE if the supervisor has
-  /// ended before it gave the last one.
+  /// ended or failed before it gave the last one, EMFILE if this process may have no more descriptors.
   /// @param supervisor  the socket that the supervisor gave to this process
   explicit KeptDescriptors(UniqueFd supervisor);
   KeptDescriptors(const KeptDescriptors&) = delete;

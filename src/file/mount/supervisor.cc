@@ -113,7 +113,11 @@ void Supervisor::start() {
   other.reset();  // so that sending to a dead daemon does not block
   const auto keep = static_cast<std::uint32_t>(KeeperWord::keep);
   for (const auto& [key, descriptor] : kept_) {
-    KeeperSocket::send(socket_.get(), keep, key, descriptor.get());
+    // A daemon that lacks one must not serve. It ends when it finds the end of the messages.
+    if (!KeeperSocket::send(socket_.get(), keep, key, descriptor.get())) {
+      ::shutdown(socket_.get(), SHUT_WR);
+      return;
+    }
     pass(FaultPoint::descriptor_given);
   }
   KeeperSocket::send(socket_.get(), static_cast<std::uint32_t>(KeeperWord::all), {});
@@ -135,7 +139,12 @@ void Supervisor::take_messages() {
 void Supervisor::take(KeeperSocket::Received message) {
   switch (static_cast<KeeperWord>(message.word)) {
     case KeeperWord::keep:
-      if (message.descriptor.valid()) kept_[message.key] = std::move(message.descriptor);
+      if (message.descriptor.valid())
+        kept_[message.key] = std::move(message.descriptor);
+      else
+        log::write(
+            log::Level::error,
+            "wherry mount: cannot keep a descriptor for the next daemon; raise the limit of open files (ulimit -n)");
       break;
     case KeeperWord::drop:
       kept_.erase(message.key);
