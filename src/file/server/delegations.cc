@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 
 /// Shortest pause between looks at the leases, unless the kernel notifies.
 constexpr auto kPause = 10ms;
-/// Longest pause while there are leases. Shorter for writers: they may be cut off earlier by this time.
+/// Longest pause while there are leases. A writer may be cut off up to this much earlier.
 constexpr auto kLongestPause = 1000ms;
 constexpr std::chrono::milliseconds kTime(layout::kFileDelegationMs);
 /// Minimum age of a delegation at its recall. The client's kernel discards answers that were under way when it is told
@@ -198,6 +198,7 @@ std::shared_ptr<WriteDelegation> Delegations::grant_write(std::uint64_t client, 
 std::uint64_t Delegations::reserve(const WriteDelegation& writer, int descriptor) {
   const std::uint64_t room = room_on(descriptor);
   const std::lock_guard lock(mutex_);
+  wake(look_at_writers(Clock::now()));  // those that have ended reserve nothing
   std::uint64_t others = 0;
   Writer* own = nullptr;
   for (Writer& one : writers_) {
