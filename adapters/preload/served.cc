@@ -65,7 +65,7 @@ bool map_file(int fd, Entry& entry, const struct stat& status) {
   switch (entry.file.refresh(fd, truncations)) {
     case MappedFile::Look::usable:
       return true;
-    case MappedFile::Look::outgrown:
+    case MappedFile::Look::must_map_again:
       drop_mapping(fd);
       return false;
     case MappedFile::Look::other_file:
@@ -115,7 +115,8 @@ Tracking track_locked(int fd, Entry& entry, State state, const struct stat& stat
   Progress progress = Progress::of(entry.progress.load(std::memory_order_relaxed));
   progress.refused = !map_file(fd, entry, status);
   entry.progress.store(progress.word(), std::memory_order_relaxed);
-  return progress.refused ? Tracking::later : Tracking::tracked;
+  if (!progress.refused) return Tracking::tracked;
+  return entry.file.is_refused() ? Tracking::never : Tracking::later;
 }
 
 }  // namespace

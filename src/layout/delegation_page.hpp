@@ -46,7 +46,7 @@ struct DelegationPageOffer {
 static_assert(sizeof(DelegationPageOffer) == 32 && offsetof(DelegationPageOffer, descriptor) == 4);
 static_assert(offsetof(DelegationPageOffer, random) == 8 && offsetof(DelegationPageOffer, now) == 24);
 
-/// Attaches the page to an open file. EAGAIN: not now. Other errors: not this file.
+/// Attaches the page to an open file.
 inline constexpr unsigned long kDelegationPageAttach = _IOW(0xE7, 5, DelegationPageOffer);
 
 }  // namespace wherry::layout

@@ -161,9 +161,10 @@ void InPlaceReader::set_up() noexcept {
   if (!lock || file_.is_mapped()) return;
   const int error = errno;
   struct ::stat status{};
-  const bool possible = ::fstat(fd_, &status) == 0 && mapped::can_be_mapped(fd_, status);
+  bool possible = ::fstat(fd_, &status) == 0 && mapped::can_be_mapped(fd_, status);
   const bool now =
       possible && has_tables() && mapped::catch_faults(::sigaction) && file_.map(fd_, status, owner(), revoke);
+  possible = possible && !file_.is_refused();
   auto progress = Progress::of(progress_.load(std::memory_order_relaxed));
   progress.refused = !now;
   progress_.store(progress.word(), std::memory_order_relaxed);
@@ -187,7 +188,7 @@ bool InPlaceReader::refresh() noexcept {
   switch (file_.refresh(fd_, file_.truncations())) {
     case mapped::MappedFile::Look::usable:
       return true;
-    case mapped::MappedFile::Look::outgrown:
+    case mapped::MappedFile::Look::must_map_again:
       drop();
       return false;
     case mapped::MappedFile::Look::other_file:

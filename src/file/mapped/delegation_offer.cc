@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -51,8 +52,14 @@ int offer_delegation_page(int fd) noexcept {
   offer.now = static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
   taken = taken && ::ioctl(fd, layout::kDelegationPageAttach, &offer) == 0;
   if (taken) return memory;
+  const int error = errno;
   ::close(memory);
+  errno = error;
   return -1;
+}
+
+bool is_refused_for_good(int error) noexcept {
+  return error == ENOTTY || error == ENOSYS || error == EOPNOTSUPP || error == EPERM || error == EINVAL;
 }
 
 }  // namespace wherry::file::mapped

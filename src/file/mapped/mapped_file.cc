@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
@@ -114,12 +115,18 @@ bool MappedFile::map(int fd, const struct stat& status, std::uintptr_t owner, Re
   if (status.st_size < static_cast<off_t>(kPage) || static_cast<std::uint64_t>(status.st_size) >= kLargest)
     return false;
   const int error = errno;
+  // A function that is noexcept must not be cancelled, and the calls of an offer are cancellation points.
+  int cancel = PTHREAD_CANCEL_ENABLE;
+  ::pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
   const long type = file_system_of_data(fd);
   const bool may_be_sparse = type == TMPFS_MAGIC;
   const int delegation = type == kDelegatingMount ? offer_delegation_page(fd) : -1;
+  if (type == kDelegatingMount && delegation < 0)
+    is_refused_.store(is_refused_for_good(errno), std::memory_order_relaxed);
   const bool is_possible = type == kDelegatingMount ? delegation >= 0 : !(may_be_sparse && has_holes(status));
   const bool mapped = is_possible && map_here(fd, status, owner, revoke, may_be_sparse, delegation);
   if (delegation >= 0) ::close(delegation);
+  ::pthread_setcancelstate(cancel, nullptr);
   errno = error;
   return mapped;
 }
@@ -135,6 +142,7 @@ bool MappedFile::map_here(int fd, const struct stat& status, std::uintptr_t owne
   device_.store(status.st_dev, std::memory_order_relaxed);
   inode_.store(status.st_ino, std::memory_order_relaxed);
   serial_.store(mappings.fetch_add(1, std::memory_order_relaxed), std::memory_order_relaxed);
+  is_refused_.store(false, std::memory_order_relaxed);
   delegation_.store(page, std::memory_order_relaxed);
   not_delegated_.store(0, std::memory_order_relaxed);
   counter_.store(page != nullptr ? &page->recalls : &truncation_counter(status.st_dev, status.st_ino),
@@ -204,7 +212,7 @@ MappedFile::Look MappedFile::refresh(int fd, Truncations before) noexcept {
   touch_region(region_.load(std::memory_order_relaxed) - 1, now);
   const unsigned not_delegated = is_current ? 0 : not_delegated_.load(std::memory_order_relaxed) + 1;
   not_delegated_.store(not_delegated, std::memory_order_relaxed);
-  return page_of_end(status) > reach || not_delegated >= kMostNotDelegated ? Look::outgrown : Look::usable;
+  return page_of_end(status) > reach || not_delegated >= kMostNotDelegated ? Look::must_map_again : Look::usable;
 }
 
 /// By CLOCK_MONOTONIC in ns. kAlways: the file needs no delegation.

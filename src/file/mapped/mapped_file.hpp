@@ -64,12 +64,14 @@ class MappedFile {
  public:
   enum class Look : unsigned char {
     usable,
-    outgrown,    ///< the file is longer than the mapping, or was not delegated for long: drop it and map again
-    other_file,  ///< the descriptor refers to another file: drop it
+    must_map_again,  ///< the file is longer than the mapping, or was not delegated for long: drop it first
+    other_file,      ///< the descriptor refers to another file: drop it
   };
 
   /// False: nothing is mapped; the kernel must read. On a delegating mount it blocks as the mount does.
   bool map(int fd, const struct ::stat& status, std::uintptr_t owner, Revoke revoke) noexcept;
+  /// Whether the last map() failed because the mount refuses this file for good.
+  [[nodiscard]] bool is_refused() const { return is_refused_.load(std::memory_order_relaxed); }
   /// Forgets the mapping and unmaps it.
   void drop(std::uintptr_t owner) noexcept;
   /// As drop(), if it is unmapped already: for a Revoke, during which the table is locked, or in a forked child.
@@ -140,7 +142,8 @@ class MappedFile {
   std::atomic<std::uint64_t> serial_{0};
   std::atomic<const layout::DelegationPage*> delegation_{nullptr};  // of a file on a delegating mount
   std::atomic<unsigned> not_delegated_{0};                          // calls of refresh() since the file was delegated
-  std::atomic<bool> may_be_sparse_{false};                          // a fault in a hole would allocate a page
+  std::atomic<bool> is_refused_{false};
+  std::atomic<bool> may_be_sparse_{false};  // a fault in a hole would allocate a page
 };
 
 }  // namespace wherry::file::mapped

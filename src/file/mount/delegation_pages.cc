@@ -58,7 +58,7 @@ DelegationPages::~DelegationPages() = default;
 
 int DelegationPages::attach(pid_t thread, const layout::DelegationPageOffer& offer) {
   const std::int64_t now = nanoseconds(Clock::now());
-  if (offer.version != layout::kDelegationPageVersion || offer.now > INT64_MAX) return EINVAL;
+  if (offer.version != layout::kDelegationPageVersion || offer.now > INT64_MAX / 2) return EINVAL;
   const pid_t process = process_of(thread);
   UniqueFd memory = take_memory(process, offer.descriptor);
   if (!memory.valid()) return EPERM;

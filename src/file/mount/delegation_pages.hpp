@@ -22,9 +22,10 @@ namespace wherry::file::mount {
 class DelegationPages {
  public:
   using Clock = std::chrono::steady_clock;
-  /// Pages of one open file, of all processes that read it and of one. A process offers another one if it hears nothing
-  /// by the last, for instance from an earlier daemon.
+  /// Pages of one open file.
   static constexpr std::size_t kMost = 64;
+  /// Pages of one open file and process. A process offers another page if the last one shows no delegation for a while:
+  /// an earlier daemon may have it.
   static constexpr std::ptrdiff_t kMostOfProcess = 4;
   /// Pages of all open files, each of which is a mapping of this process.
   static constexpr std::size_t kMostOfAll = 8192;
