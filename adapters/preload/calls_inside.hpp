@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "descriptors.hpp"
+#include "sharing.hpp"
 
 namespace wherry::preload {
 
@@ -27,6 +28,21 @@ auto call_inside(Entry& entry, State before, Call call) -> decltype(call()) {
   }
   errno = error;
   return result;
+}
+
+/// Makes such a call whatever another thread has made of the mode. `cost` is added to the descriptor's.
+template <typename Call>
+auto call_at_kernels_offset(int fd, Entry& entry, std::uint64_t cost, Call call) -> decltype(call()) {
+  while (true) {
+    const State state = settled(entry);
+    if (state.mode() == Mode::user || state.mode() == Mode::ring) {
+      share_offset(fd);
+    } else if (state.mode() != Mode::own) {
+      return call();
+    } else if (go_inside(entry, state, cost)) {
+      return call_inside(entry, state, call);
+    }
+  }
 }
 
 }  // namespace wherry::preload

@@ -64,7 +64,7 @@ std::optional<CoreTime> more_core_time() noexcept {
   if (seen.ever && now - seen.at_ms < kPauseOfLooksMs) return std::nullopt;
   const auto waited = waited_ns();
   const CoreTime before = seen.total;
-  seen = {.ever = true, .at_ms = now, .total = {.ran_ns = ran_ns(), .waited_ns = waited.value_or(0)}};
+  seen = {.ever = true, .at_ms = now, .total = {.ran_ns = ran_ns(), .waited_ns = waited.value_or(before.waited_ns)}};
   if (!waited) return std::nullopt;
   return CoreTime{.ran_ns = more(seen.total.ran_ns, before.ran_ns),
                   .waited_ns = more(seen.total.waited_ns, before.waited_ns)};

@@ -111,8 +111,10 @@ void remember(int fd, bool alone) noexcept {
 Closing::Closing(int fd) noexcept : entry_(in_vfork_child() ? nullptr : entry_of(fd)) {
   if (entry_ == nullptr) return;
   closes_number(fd);
-  settled(*entry_);  // a transfer past a mount then sets the offset of this file, not of the number's next one
-  closing_ = begin_generation_of(*entry_, Mode::never);
+  // After a transfer past a mount, which sets the offset: otherwise that of the number's next file.
+  State before = settled(*entry_);
+  while (!entry_->exchange(before, closing_ = State::of(before.generation() + 1, Mode::never, 0)))
+    before = settled(*entry_);
   unmap_file_of_last_generation(fd, *entry_);
   forget_ring(fd);
   forget_direct(fd);

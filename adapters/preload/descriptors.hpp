@@ -24,10 +24,9 @@
 //     a compare-exchange from its former value. So the fields belong to that generation.
 //  3. Bytes read with the help of the fields count only if the generation is the same afterwards. So the generation
 //     grows before a file is unmapped. The mode and the number stay.
-//  4. In the modes `user` and `ring` no descriptor of another number or process shares the offset. The descriptor was
-//  opened here, and
-//     each call that would share it (dup, fork, exec, sendmsg ...) first sets the kernel's offset and the mode
-//     `shared`.
+//  4. In the modes `own`, `user` and `ring` no descriptor of another number or process shares the offset. The
+//     descriptor was opened here, and each call that would share it (dup, fork, exec, sendmsg ...) first sets the
+//     kernel's offset and the mode `shared` or `unknown`.
 //  5. The holder of a SetupLock maps a file only if the generation is still the same after it has taken the lock. A
 //     thread that begins a generation then waits for a holder, and unmaps the file. So no file outlives its close.
 #pragma once

@@ -33,6 +33,7 @@
 #include "file/mapped/touched_parts.hpp"
 #include "next.hpp"
 #include "own_numbers.hpp"
+#include "sharing.hpp"
 #include "vfork.hpp"
 #include "write_rings.hpp"
 
@@ -95,6 +96,7 @@ constinit thread_local CallState call_state __attribute__((tls_model("initial-ex
 
 bool may_wait() {
   if (is_ending.load(std::memory_order_relaxed) || is_over(call_state.deadline_ms)) return false;
+  if (call_state.holds_offset && is_sharing_all()) return false;
   std::uint64_t pending = 0;
   ::syscall(SYS_rt_sigpending, &pending, sizeof pending);
   pending |= file::mapped::kept_faults();
@@ -281,7 +283,7 @@ void forget(int fd, std::uint64_t after) noexcept {
 
 }  // namespace
 
-DirectCall::DirectCall(std::uint32_t most_ms) noexcept : before_(call_state) {
+DirectCall::DirectCall(std::uint32_t most_ms, bool holds_offset) noexcept : before_(call_state) {
   const std::uint64_t all = ~std::uint64_t{0};
   if (!before_.active) {
     // The C library's function: this library's own syscall() disables cancellation, and a handler may leave by a jump.
@@ -292,6 +294,7 @@ DirectCall::DirectCall(std::uint32_t most_ms) noexcept : before_(call_state) {
   not_cancelled_.emplace();
   call_state.active = true;
   call_state.deadline_ms = now_ms() + most_ms;
+  call_state.holds_offset = call_state.holds_offset || holds_offset;
 }
 
 DirectCall::~DirectCall() {
@@ -456,6 +459,17 @@ void closes_number(int fd) noexcept {
   if (direct.load(std::memory_order_relaxed) == nullptr || in_vfork_child() || !take_own_number(fd)) return;
   // If the library closes the number itself, nothing is to be done.
   if (!call_state.active) end_direct();
+}
+
+bool is_direct_loaded() noexcept {
+  return direct.load(std::memory_order_relaxed) != nullptr || is_missing.load(std::memory_order_relaxed);
+}
+
+void load_direct() noexcept {
+  const DirectCall here(kMostOpenMs);
+  if (opening.exchange(true, std::memory_order_acquire)) return;  // OPENING acquire
+  (void)load();
+  opening.store(false, std::memory_order_release);  // OPENING release
 }
 
 bool is_in_direct() noexcept { return call_state.active; }

@@ -25,6 +25,7 @@ struct CallState {
   bool active = false;
   std::uint64_t mask_before = 0;
   std::uint32_t deadline_ms = 0;  ///< in ms of the coarse clock
+  bool holds_offset = false;      ///< calls that share a descriptor's offset, such as a fork, wait for this thread
 };
 
 /// Exists around all calls of libwherry-direct.so. Blocks signals, because a handler might call the library again or
@@ -33,7 +34,8 @@ struct CallState {
 class DirectCall {
  public:
   /// @param most_ms  how long to wait for the server
-  explicit DirectCall(std::uint32_t most_ms) noexcept;
+  /// @param holds_offset  as in CallState: a call that waits for the server then ends when others wait for the offset
+  explicit DirectCall(std::uint32_t most_ms, bool holds_offset = false) noexcept;
   DirectCall(const DirectCall&) = delete;
   DirectCall& operator=(const DirectCall&) = delete;
   ~DirectCall();
@@ -115,6 +117,10 @@ void never_direct(int fd) noexcept;
 /// To be called before the program closes a number that it has not opened. If the number is libwherry-direct.so's,
 /// closes all of the library's descriptors first, before it can become another file's.
 void closes_number(int fd) noexcept;
+/// Whether libwherry-direct.so is loaded, or cannot be.
+bool is_direct_loaded() noexcept;
+/// Loads it, unless another thread does so.
+void load_direct() noexcept;
 /// Whether this thread is in a DirectCall, or is one of libwherry-direct.so's.
 bool is_in_direct() noexcept;
 /// To be called first in each thread that libwherry-direct.so starts.

@@ -194,13 +194,15 @@ std::optional<ssize_t> write_at(int fd, const void* buffer, std::size_t bytes, o
 class OwnOffset {
  public:
   OwnOffset(int fd, Entry& entry, State before) noexcept
-      : call_(kMostWaitMs),
+      : call_(kMostWaitMs, true),
         fd_(fd),
         entry_(entry),
         before_(before),
         moving_(before.with(Mode::moving, before.number())) {
     is_held_ = before.inside() == 0 && entry.exchange(before, moving_);
-    if (is_held_) offset_ = WHERRY_NEXT(lseek, fd, 0, SEEK_CUR);
+    if (!is_held_) return;
+    offset_ = WHERRY_NEXT(lseek, fd, 0, SEEK_CUR);
+    if (offset_ < 0) never_direct(fd);  // a pipe, for example
   }
   OwnOffset(const OwnOffset&) = delete;
   OwnOffset& operator=(const OwnOffset&) = delete;
@@ -211,7 +213,7 @@ class OwnOffset {
   /// Negative: it cannot be used.
   [[nodiscard]] off_t offset() const { return offset_; }
   void advance(ssize_t bytes) const noexcept {
-    if (bytes > 0) WHERRY_NEXT(lseek, fd_, offset_ + bytes, SEEK_SET);
+    if (bytes > 0 && entry_.load().word == moving_.word) WHERRY_NEXT(lseek, fd_, offset_ + bytes, SEEK_SET);
   }
 
  private:
@@ -229,6 +231,8 @@ template <typename Transfer>
 std::optional<ssize_t> at_offset(int fd, Entry& entry, State before, KernelsCall kernels, Transfer transfer) {
   pthread_testcancel();
   const int error = errno;
+  // Before others wait for the offset: the loader waits for constructors, and one of these may fork.
+  if (!is_direct_loaded() && may_become_direct(fd)) load_direct();
   std::optional<OwnOffset> own;
   own.emplace(fd, entry, before);
   if (own->offset() < 0) {

@@ -129,8 +129,8 @@ WHERRY_HOOK ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_o
   return WHERRY_NEXT(splice, from, from_offset, to, to_offset, bytes, flags);
 }
 
-// Some requests use the offset. Those of terminals, which are the most frequent, do not, except FIONREAD. Nor does that
-// of MappedFile::map.
+// Some requests use the offset. Those of terminals, which are the most frequent, do not, except FIONREAD. The request
+// of MappedFile::map does not, either.
 WHERRY_HOOK int ioctl(int fd, unsigned long request, ...) noexcept {
   va_list arguments;
   va_start(arguments, request);

@@ -85,7 +85,8 @@ template <typename Tracked, typename Direct, typename Kernels>
 ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Direct direct, Kernels kernels) {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr || in_vfork_child()) return kernels();
-  for (bool tries = true;; tries = false) {
+  // Once per call, since nothing has changed if it fails.
+  for (bool may_go_direct = true;;) {
     State state = entry->load();
     switch (state.mode()) {
       case Mode::user: {
@@ -100,11 +101,12 @@ ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Direct direct, Ker
         continue;
       }
       case Mode::own:
-        if (tries) {
+        if (has_spent_enough(*entry, state, bytes) && state.inside() == 0 && try_tracking(fd, *entry, state)) continue;
+        if (may_go_direct) {
           if (const auto moved = direct(*entry, state)) return *moved;
+          may_go_direct = false;
           continue;
         }
-        if (has_spent_enough(*entry, state, bytes) && state.inside() == 0 && try_tracking(fd, *entry, state)) continue;
         if (!go_inside(*entry, state, more_spent(state, bytes))) continue;
         return call_inside(*entry, state, kernels);
       case Mode::moving:
@@ -144,11 +146,10 @@ ssize_t read_here(int fd, void* buffer, std::size_t bytes) {
     return read_tracked(fd, entry, state, buffer, bytes, static_cast<off_t>(state.number()));
   };
   const auto kernels = [&] { return WHERRY_NEXT(read, fd, buffer, bytes); };
-  // Another thread may change the mode before the call.
-  auto not_direct = [&] { return read_on(fd, bytes, tracked, not_past_mount, kernels); };
   const auto direct = [&](Entry& entry, State state) -> std::optional<ssize_t> {
     if (!may_be_direct(fd, bytes)) return std::nullopt;
-    return read_direct(fd, entry, state, buffer, bytes, KernelsCall(not_direct));
+    auto call = [&] { return call_at_kernels_offset(fd, entry, more_spent(state, bytes), kernels); };
+    return read_direct(fd, entry, state, buffer, bytes, KernelsCall(call));
   };
   return read_on(fd, bytes, tracked, direct, [&] { return counted_read(fd, kernels); });
 }

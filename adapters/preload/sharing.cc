@@ -68,6 +68,8 @@ void all_shared_from_now() noexcept {
   for (int fd = 0; fd < end; fd++) share_offset(fd);
 }
 
+bool is_sharing_all() noexcept { return sharing_all.load(std::memory_order_relaxed) != 0; }
+
 void all_shared_no_more() noexcept { sharing_all.fetch_sub(1, std::memory_order_relaxed); }
 
 // The child of a vfork would count in its parent's memory and never count down. The parent has counted for it.

@@ -31,6 +31,8 @@ class AllShared {
 /// The constructor and the destructor of AllShared, for code that cannot have both in one function.
 void all_shared_from_now() noexcept;
 void all_shared_no_more() noexcept;
+/// Whether a thread is in such a call.
+bool is_sharing_all() noexcept;
 
 /// Leaves all descriptors to the kernel from now on: there are several tables of them, or others use them than calls of
 /// this process.

@@ -51,19 +51,21 @@ template <typename ByRing, typename Direct, typename ByKernel>
 ssize_t write_at_offset(int fd, std::size_t bytes, ByRing by_ring, Direct direct, ByKernel by_kernel) {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr || bytes == 0 || in_vfork_child()) return by_kernel();
-  for (bool tries = true;; tries = false) {
+  // Once per call, since nothing has changed if it fails.
+  for (bool may_go_direct = true;;) {
     const State state = entry->load();
     switch (state.mode()) {
       case Mode::ring:
         pthread_testcancel();
         return by_ring();
       case Mode::own:
-        if (tries) {
-          if (const auto moved = direct(*entry, state)) return *moved;
-          continue;
-        }
         if (is_time_for_ring(*entry, state)) {
           make_ring(fd, *entry, state);
+          continue;
+        }
+        if (may_go_direct) {
+          if (const auto moved = direct(*entry, state)) return *moved;
+          may_go_direct = false;
           continue;
         }
         if (!go_inside(*entry, state, cost_of(state, bytes))) continue;
@@ -89,11 +91,10 @@ ssize_t write_here(int fd, const void* buffer, std::size_t bytes) {
                     [&](std::size_t from) { return write_here(fd, behind(buffer, from), most - from); });
   };
   const auto by_kernel = [&] { return WHERRY_NEXT(write, fd, buffer, bytes); };
-  // Another thread may change the mode before the call.
-  auto not_direct = [&] { return write_at_offset(fd, bytes, by_ring, not_past_mount, by_kernel); };
   const auto direct = [&](Entry& entry, State state) -> std::optional<ssize_t> {
     if (!may_be_direct(fd, bytes)) return std::nullopt;
-    return write_direct(fd, entry, state, buffer, bytes, KernelsCall(not_direct));
+    auto call = [&] { return call_at_kernels_offset(fd, entry, cost_of(state, bytes), by_kernel); };
+    return write_direct(fd, entry, state, buffer, bytes, KernelsCall(call));
   };
   return write_at_offset(fd, bytes, by_ring, direct, [&] { return counted_write(fd, by_kernel()); });
 }
