@@ -23,9 +23,10 @@ extern "C" {
 
 /* Sets the path of later reads and writes of a descriptor, until it is closed. Other descriptors of the same file keep
  * their path. WHERRY_PATH_CACHE reads in place from the kernel's page cache, WHERRY_PATH_AUTO where that is faster. On
- * a mount without passthrough, WHERRY_PATH_HOST makes pread and pwrite past the mount, and WHERRY_PATH_AUTO those of 64
- * KiB and more where that is faster. All else is left to the kernel. Returns 0; or -1 with errno EBADF, or EINVAL for
- * an invalid path, which WHERRY_PATH_AS_SET is too. May be called from any thread; makes a few system calls. */
+ * a mount without passthrough, WHERRY_PATH_HOST sends pread and pwrite straight to the host's server, and
+ * WHERRY_PATH_AUTO those of 64 KiB and more where that is faster. The kernel makes all other calls. Returns 0; or -1
+ * with errno EBADF, or EINVAL for an invalid path, which WHERRY_PATH_AS_SET is too. May be called from any thread;
+ * makes a few system calls. */
 #if defined(__GNUC__)
 __attribute__((weak))
 #endif

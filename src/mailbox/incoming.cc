@@ -40,8 +40,9 @@ void Incoming::take_ack(std::uint64_t& overflow) noexcept {
   const std::uint64_t ack = own_.ack.load(std::memory_order_acquire);
   const std::uint64_t flags = ack & (layout::kMailboxKeptPages | layout::kMailboxInOverflow);
   if ((ack ^ flags) != outstanding_.epoch) return;
-  overflow = own_.overflow.load(std::memory_order_acquire);  // MAILBOX-OVERFLOW: as stored before the ack, or later
-  // Where the peer was when it stored the ack: it has left this stay in the overflow before, or not yet.
+  // MAILBOX-OVERFLOW acquire: pairs with the release in PeersWords::store_overflow, before the ack or later.
+  overflow = own_.overflow.load(std::memory_order_acquire);
+  // Whether the peer was in the overflow when it stored the ack. If not, it had left the overflow that is known here.
   const bool in_overflow = (flags & layout::kMailboxInOverflow) != 0;
   if (!in_overflow && reader_.overflows()) follow(0);
   // With an overflow, a peer that maps this memory has returned the pages itself: it may already be writing there.

@@ -68,9 +68,11 @@ void Outgoing::leave_overflow() noexcept {
   words_.store_overflow(0);
 }
 
-/// Whether the section alone takes seven eighths of the overflow's bytes, whatever credit the receiver owes. It is in
-/// the caches, and returns less credit, so this side waits for room in it.
-bool Outgoing::is_section_large() const noexcept { return grant_.bytes() >= most_overflow_ + most_overflow_ / 4; }
+/// Whether the section alone takes seven eighths of the overflow's bytes, whatever credit the receiver owes. The
+/// section is in the caches, and its credit is returned less often. So this side then waits for room in the section.
+bool Outgoing::section_replaces_overflow() const noexcept {
+  return grant_.bytes() >= most_overflow_ + most_overflow_ / 4;
+}
 
 Outgoing::Placement Outgoing::find_place(std::uint64_t bytes) noexcept {
   const bool granted = !grant_waits() || adopt();
@@ -79,7 +81,7 @@ Outgoing::Placement Outgoing::find_place(std::uint64_t bytes) noexcept {
   // The overflow may be used while a grant waits for the section to drain: so that is not delayed.
   const bool usable = granted || writer_.overflows();
   if (usable && writer_.room(most) >= most) return Placement::here;
-  if (writer_.overflows() || broken() || (granted && is_section_large())) return Placement::none;
+  if (writer_.overflows() || broken() || (granted && section_replaces_overflow())) return Placement::none;
   return overflow_bytes() >= most ? Placement::overflow : Placement::none;
 }
 

@@ -136,7 +136,7 @@ class Outgoing {
     return padding_at(writer_.tail()) + sizeof(std::uint64_t) + bytes;
   }
   [[nodiscard]] Placement find_place(std::uint64_t bytes) noexcept;
-  [[nodiscard]] bool is_section_large() const noexcept;
+  [[nodiscard]] bool section_replaces_overflow() const noexcept;
   [[nodiscard]] std::size_t overflow_bytes() const noexcept {
     return may_overflow() && grant_.epoch != 0
                ? layout::mailbox_overflow(grant_.bytes(), most_overflow_, words_.section_bytes())

@@ -118,8 +118,9 @@ class SectionWriter {
     return known_head_ == position_;
   }
 
-  /// Whether the reader has read everything in the section. In the overflow, it must have read a part of that, too: so
-  /// it knows where that lies, which a new size of the section does not tell.
+  /// Whether the reader has read everything in the section. While the overflow is in use, the reader must also have
+  /// read a part of it. It then knows where the overflow begins, which it cannot compute from a new size of the
+  /// section.
   bool section_drained() {
     if (!is_section_known_drained()) refresh();
     return is_section_known_drained();

@@ -95,7 +95,7 @@ void attach(const Mpi& mpi, Word communicator, Declaration* declaration) noexcep
 /// Whether all members were started together, so that all have this library. Processes that were spawned or have
 /// connected may not have it, and would not take part in the exchange of names. All members get the same result: the
 /// communicator lies within the world of all of them, or of none. A program without a world (sessions) counts as one
-/// world. So does one for which MPI refuses an inquiry: the others would wait for this process.
+/// world. If MPI refuses an inquiry, this process takes part: the others would wait for it.
 bool is_of_one_world(const Mpi& mpi, Word communicator) noexcept {
   int has_begun = 0;
   int has_ended = 0;

@@ -16,8 +16,8 @@ inline thread_local int calls_in_progress = 0;
 
 /// Declares the neighbours of a new communicator, unless it has processes of another MPI_COMM_WORLD. Collective: every
 /// process of the communicator takes part, even without the provider, because none knows whether others have it. If
-/// memory is short in one of them, none declares. If a call of MPI fails, nothing is declared; the communicator and its
-/// error handler are as MPI made them.
+/// one of them has no memory for the table of names, none declares. If a call of MPI fails, nothing is declared; the
+/// communicator and its error handler are as MPI made them.
 void declare(const Mpi& mpi, Word communicator, Topology kind) noexcept;
 
 }  // namespace wherry::topology

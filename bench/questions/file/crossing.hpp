@@ -14,8 +14,8 @@ namespace wherry::bench::file {
 std::string crossing(std::span<const Row> rows, const std::string& mode, std::uint32_t processes,
                      const std::string& small, const std::string& large);
 
-/// The seed's shape: small units are the cache's, and large ones the host's. A line for each pair of systems that was
-/// measured; they are those of bench/report/plots.py, which draws them.
+/// The seed's shape: the cache is faster for small units, and the host's server for large ones. A line for each pair of
+/// systems that was measured; they are those of bench/report/plots.py, which draws them.
 std::string crossings(std::span<const Row> rows, const std::string& mode, std::uint32_t processes);
 
 }  // namespace wherry::bench::file

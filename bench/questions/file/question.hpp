@@ -49,9 +49,9 @@ void add_options(CLI::App& command, Options& options);
 /// Of these, the one that says where the files are made.
 void add_directory_option(CLI::App& command, Options& options);
 
-/// Every size with the first number of processes; one size of each figure, but for random calls, with the other numbers
-/// too; hits and writes with those of threads. The bytes of a point are shared out among its processes or threads.
-/// Throws std::invalid_argument for sizes that no file can have.
+/// Every size with the first number of processes. Of each figure except random calls, one size with the other numbers
+/// of processes. Of hits and writes, one size with the numbers of threads. The bytes of a point are shared out among
+/// its processes or threads. Throws std::invalid_argument for sizes that no file can have.
 std::vector<Point> points(const Options& options);
 
 /// What a program is asked for at that point, but for the folder of the files.

@@ -25,14 +25,14 @@ enum class FaultPoint : std::uint8_t {
   // A mount's daemon: kept writes.
   delegated,      ///< the server has delegated a file; nothing is kept yet
   recalled,       ///< the server has asked for a file
-  write_kept,     ///< a record is valid; its program does not know yet
+  write_kept,     ///< a record is valid; its program has no answer yet
   batch_written,  ///< the server has answered; its file's state is not recorded yet
   batch_noted,    ///< the records that were written are still there
   batch_removed,  ///< they are removed; the request still counts as in progress
-  given_back,     ///< the server has the file back; the memory does not know yet
+  given_back,     ///< the server has the file back; that is not recorded yet
   forgotten,      ///< nothing of the file is left in the memory
   // Rings.
-  ring_attached,  ///< the supervisor has its descriptor; its program does not know yet
+  ring_attached,  ///< the supervisor has its descriptor; its program has no answer yet
   ring_copied,    ///< writes are records, and still in the ring
   ring_sealed,    ///< what is in it is not taken yet
   ring_ended,     ///< its memory is unmapped; the server still delegates the file
