@@ -192,6 +192,37 @@ assert sorted(seen) == list(range(PIECES))
     assert report.calls("reads from the host") > 3, report.said
 
 
+def test_a_close_during_a_read_leaves_the_offset_of_the_numbers_next_file(server, here, tmp_path):
+    (tmp_path / "root/file").write_bytes(b"m" * MIB)
+    (tmp_path / "other").write_bytes(b"o" * MIB)
+    code = f"""
+import threading, time
+def read(number, found, begins):
+    begins.set()
+    try:
+        found.append(os.read(number, 1 << 20))
+    except OSError:
+        pass
+met = 0
+for i in range(300):
+    file, found, begins = os.open("file", os.O_RDONLY), [], threading.Event()
+    os.pread(file, 1 << 20, 0)
+    reader = threading.Thread(target=read, args=(file, found, begins))
+    reader.start()
+    begins.wait()
+    time.sleep(i % 30 * 1e-5)
+    os.close(file)
+    other = os.open({str(tmp_path / "other")!r}, os.O_RDONLY)
+    reader.join()
+    if other == file and found and found[0][:1] == b"m":
+        met += 1
+        assert os.lseek(other, 0, os.SEEK_CUR) == 0
+    os.close(other)
+assert met > 0
+"""
+    run(server, here, code)
+
+
 def test_a_fork_during_reads_shares_the_offset_behind_them(server, here):
     code = SHARED_OFFSET + """
 reader = threading.Thread(target=read_all, args=(file, seen))
