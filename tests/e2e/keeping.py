@@ -2,13 +2,11 @@
 """Mounts that keep writes, for as long as a `with` block."""
 
 import contextlib
-import fcntl
 import os
 import signal
 import subprocess
 import sys
 
-import pytest
 from serving import NO_PASSTHROUGH, Mount, Server
 
 NO_LEND = "--no-lend"
@@ -19,16 +17,6 @@ def fill_up(folder):
     with open(folder / "filler", "wb", buffering=0) as filler, contextlib.suppress(OSError):
         while True:
             filler.write(bytes(BLOCK))
-
-
-def need_leases(folder):
-    """Skips the test where nothing is delegated."""
-    (folder / "file").touch()
-    with open(folder / "file") as file:
-        try:
-            fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        except OSError as error:
-            pytest.skip(f"no leases here: {error}")
 
 
 @contextlib.contextmanager

@@ -7,9 +7,9 @@ import sys
 
 import pytest
 from host_path import Report
-from keeping import NO_LEND, need_leases
+from keeping import NO_LEND
 from program import PROGRAM
-from serving import NO_PASSTHROUGH, Mount, Server, enter_mount_namespace
+from serving import NO_PASSTHROUGH, Mount, Server, enter_mount_namespace, need_leases
 from waiting import WATCHDOG
 
 

@@ -38,17 +38,22 @@ def enter_mount_namespace():
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
 
 
-def enter_namespace_with_delegations(folder):
-    """As enter_mount_namespace. Skips the test where a server of this folder delegates nothing."""
-    enter_mount_namespace()
-    if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (5, 10):
-        pytest.skip("nothing is delegated before Linux 5.10")
+def need_leases(folder):
+    """Skips the test where nothing is delegated."""
     (folder / "file").touch()
     with open(folder / "file") as file:
         try:
             fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
         except OSError as error:
             pytest.skip(f"no leases here: {error}")
+
+
+def enter_namespace_with_delegations(folder):
+    """As enter_mount_namespace. Skips the test where a server of this folder delegates nothing."""
+    enter_mount_namespace()
+    if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < (5, 10):
+        pytest.skip("nothing is delegated before Linux 5.10")
+    need_leases(folder)
 
 
 def children_of(process):

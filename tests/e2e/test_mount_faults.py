@@ -12,9 +12,9 @@ import subprocess
 import sys
 
 import pytest
-from keeping import Program, need_leases, write_until_kept
+from keeping import Program, write_until_kept
 from mounting import mounted, strange_file_system
-from serving import NO_PASSTHROUGH, SERVERS, Mount, Server, enter_mount_namespace, mounts
+from serving import NO_PASSTHROUGH, SERVERS, Mount, Server, enter_mount_namespace, mounts, need_leases
 from waiting import WATCHDOG, wait_until
 
 

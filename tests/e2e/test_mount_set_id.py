@@ -8,8 +8,8 @@ import subprocess
 import sys
 
 import pytest
-from keeping import NO_LEND, Program, need_leases, write_until_kept
-from serving import NO_PASSTHROUGH, SERVERS, enter_mount_namespace, mounts
+from keeping import NO_LEND, Program, write_until_kept
+from serving import NO_PASSTHROUGH, SERVERS, enter_mount_namespace, mounts, need_leases
 
 # Since Linux 6.3 a change by a user outside the group removes the set-group-ID bit even if the group may not execute the
 # file. These kernels also remove the bits at an allocation, on every file system.

@@ -10,9 +10,9 @@ import threading
 import time
 
 import pytest
-from keeping import BLOCK, NO_LEND, append_until_kept, need_leases, opened, served, stopped, write_until_kept
+from keeping import BLOCK, NO_LEND, append_until_kept, opened, served, stopped, write_until_kept
 from program import PROGRAM, environment
-from serving import NO_PASSTHROUGH, enter_mount_namespace, mounts
+from serving import NO_PASSTHROUGH, enter_mount_namespace, mounts, need_leases
 
 
 @pytest.fixture(scope="module", autouse=True)

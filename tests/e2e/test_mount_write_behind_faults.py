@@ -12,10 +12,10 @@ import sys
 import pytest
 import seccomp
 from faults import FaultPlan, FaultyMount, Writer
-from keeping import BLOCK, NO_LEND, Program, append_until_kept, fill_up, need_leases, opened, served, stopped, write_until_kept
+from keeping import BLOCK, NO_LEND, Program, append_until_kept, fill_up, opened, served, stopped, write_until_kept
 from mounting import mounted
 from ring_programs import need_preload
-from serving import NO_PASSTHROUGH, Server, enter_mount_namespace
+from serving import NO_PASSTHROUGH, Server, enter_mount_namespace, need_leases
 from waiting import wait_until
 
 
