@@ -102,13 +102,20 @@ ServerSession::Step ServerSession::read_piece() {
   offset_ += bytes;
   moved_ += bytes;
   left_ -= bytes;
-  const bool last = bytes < room || left_ == 0;
+  const bool last = left_ == 0 || (bytes < room && is_end_of_file());
   put(regions, head_of(bytes, last));
   if (!stream_.commit(sizeof(FileAnswer) + bytes).ok()) return Step::over;
   turn_ -= std::min(turn_, bytes);
   pass(service_.at, last ? FaultPoint::answered : FaultPoint::piece_read);
   if (last) state_ = State::requests;
   return Step::on;
+}
+
+/// After a short read: the next byte may also be one that the disk cannot read. Then the next piece returns the error.
+bool ServerSession::is_end_of_file() const {
+  std::byte next{};
+  const iovec room{&next, 1};
+  return backing_->read(std::span(&room, 1), offset_) == 0;
 }
 
 /// For a nearly full ring: reads a small piece into `out_`, to be sent when there is space.
@@ -123,7 +130,7 @@ ServerSession::Step ServerSession::read_small_piece(std::size_t bytes) {
   const auto count = static_cast<std::size_t>(got);
   offset_ += count;
   left_ -= count;
-  const bool last = count < bytes || left_ == 0;
+  const bool last = left_ == 0 || (count < bytes && is_end_of_file());
   const FileAnswer head = head_of(count, last);
   std::memcpy(out_.data(), &head, sizeof head);
   out_.resize(sizeof(FileAnswer) + count);

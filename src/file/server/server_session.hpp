@@ -90,6 +90,7 @@ class ServerSession {
   Step begin_gathering(int error);
   Step read_piece();
   Step read_small_piece(std::size_t bytes);
+  [[nodiscard]] bool is_end_of_file() const;
   Step gather();
   Step write_piece();
   Step begin_copy();
