@@ -103,7 +103,7 @@ void add_options(CLI::App& command, Options& options) {
                       "used-write-synced; default: all",
                       fmt::join(words, ", ")))
       ->delimiter(',')
-      ->check(CLI::IsMember(words));
+      ->check(CLI::IsMember(words).description(""));  // the words stand in the text
   add_directory_option(command, options);
   options.file.threads = kThreads;
   command
