@@ -147,12 +147,13 @@ while piece := os.read(file, 1 << 20):
     assert (tmp_path / "root/copy").read_bytes() == data
 
 
-# Each piece has a number, so that a piece which is read twice or never is found.
+# Each piece has a number, so that a piece which is read twice or never is found. The first piece opens the file at the
+# server: while some threads are in the kernel's call, no other one goes past the mount.
 SHARED_OFFSET = """
 import signal, struct, threading
 PIECES, SIZE = 160, 1 << 16
-def read_all(file, seen):
-    while piece := os.read(file, SIZE):
+def read_all(file, seen, most=PIECES):
+    while len(seen) < most and (piece := os.read(file, SIZE)):
         number, = struct.unpack_from("q", piece)
         assert piece == struct.pack("q", number) * (SIZE // 8)
         seen.append(number)
@@ -160,10 +161,12 @@ def write_some(file, numbers):
     for number in numbers:
         assert os.write(file, struct.pack("q", number) * (SIZE // 8)) == SIZE
 copy = os.open("copy", os.O_WRONLY | os.O_CREAT)
-writers = [threading.Thread(target=write_some, args=(copy, range(i, PIECES, 4))) for i in range(4)]
+write_some(copy, [0])
+writers = [threading.Thread(target=write_some, args=(copy, range(1 + i, PIECES, 4))) for i in range(4)]
 [writer.start() for writer in writers] and [writer.join() for writer in writers]
 assert os.lseek(copy, 0, os.SEEK_CUR) == PIECES * SIZE
 file, seen = os.open("copy", os.O_RDONLY), []
+read_all(file, seen, 1)
 """
 
 
@@ -634,5 +637,5 @@ pieces = {whole[i:i + 100_000] for i in range(0, 8 << 20, 100_000)}
 assert set(taken) == pieces
 """
     _, report = run(server, here, code)
-    assert report.calls("reads from the host") > 30 and report.calls("writes to the host") > 30, report.said
+    assert report.calls("reads from the host") > 8 and report.calls("writes to the host") > 8, report.said
     assert all((tmp_path / f"root/of{i}").read_bytes() == data for i in range(8))
