@@ -6,7 +6,6 @@ import json
 import os
 import resource
 import shutil
-import struct
 import subprocess
 
 import pytest

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from faults import FaultPlan, FaultyMount, writers
-from keeping import NO_LEND, need_leases
+from keeping import NO_LEND
 from ring_programs import namespace  # noqa: F401
-from serving import NO_PASSTHROUGH, Server
+from serving import NO_PASSTHROUGH, Server, need_leases
 from waiting import WATCHDOG
 
 SOAK = "WHERRY_SOAK" in os.environ

@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from keeping import need_leases, write_until_kept
+from keeping import write_until_kept
 from locking import lockers
 from program import PROGRAM
-from serving import NO_PASSTHROUGH, SERVERS, Mount, Server, children_of, enter_mount_namespace, is_mounted
+from serving import NO_PASSTHROUGH, SERVERS, Mount, Server, children_of, enter_mount_namespace, is_mounted, need_leases
 from waiting import WATCHDOG, is_running, wait_until
 
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 from host_path import COUNTS_CHANGED_PAGES, LIBRARY, Report
-from keeping import Program, need_leases, write_until_kept
+from keeping import Program, write_until_kept
 from locking import lockers
-from program import PROGRAM
-from serving import MOUNT_PROGRAM, Mount, Server
+from serving import MOUNT_PROGRAM, Mount, Server, need_leases
 from waiting import WATCHDOG, wait_until
 
 MIB = 1 << 20
