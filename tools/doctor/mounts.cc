@@ -45,7 +45,7 @@ std::optional<std::filesystem::path> find_program(const char* name) {
   const char* const path = std::getenv("PATH");
   std::istringstream folders(path == nullptr ? "" : path);
   for (std::string folder; std::getline(folders, folder, ':');) {
-    const std::filesystem::path program = std::filesystem::path(folder.empty() ? "." : folder) / name;
+    std::filesystem::path program = std::filesystem::path(folder.empty() ? "." : folder) / name;
     if (::access(program.c_str(), X_OK) == 0) return program;
   }
   return {};
