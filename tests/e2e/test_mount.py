@@ -241,9 +241,9 @@ def test_a_mount_by_root_raises_the_kernels_limits(server, tmp_path):
         pytest.skip("/sys cannot be written here")
     mount = Mount(server, tmp_path / "here")
     with mount as here:
-        assert limits_of(here) == (512, 10)
+        assert limits_of(here) == (256, 10)
         mount.kill_daemon()
-        assert limits_of(here) == (512, 10)
+        assert limits_of(here) == (256, 10)
 
 
 def test_a_mount_keeps_the_kernels_limits_where_sys_cannot_be_written(server, tmp_path):

@@ -16,8 +16,9 @@
 namespace wherry::file::mount {
 namespace {
 
-/// Larger than the default for servers that are far away. Each fault of a mapping reads as much, so no larger.
-constexpr std::string_view kReadAheadKiB = "512";
+/// Faster than the kernel's 128 on one machine, and for servers that are far away. 512 was half as fast on one machine:
+/// the daemon's copies leave the CPU caches.
+constexpr std::string_view kReadAheadKiB = "256";
 constexpr std::string_view kMostDirtyPercent = "10";
 
 void set(const std::string& name, std::string_view value) {
