@@ -43,8 +43,8 @@ namespace {
 /// Pause after a file could not be opened, before another is tried: the server may be out of this process's reach.
 /// Doubled each time.
 constexpr std::uint32_t kOutOfReachMs = 1000;
-/// A connection costs a process about 2 ms (loading the library, new memory of the rings). Reads on `auto` past the
-/// mount save that in about so many bytes.
+/// Bytes of reads on `auto` before a process connects. A connection costs about 2 ms (loading the library, new memory of
+/// the rings), which reads of about this many bytes save.
 constexpr std::uint64_t kWorthConnecting = std::uint64_t{4} << 20;
 /// Number of writes that tell how long writes past the mount take.
 constexpr std::uint32_t kLeastWrites = 8;

@@ -30,7 +30,7 @@ enum class FaultPoint : std::uint8_t {
   batch_noted,    ///< the records that were written are still there
   batch_removed,  ///< they are removed; the request still counts as in progress
   given_back,     ///< the server has the file back; that is not recorded yet
-  forgotten,      ///< nothing of the file is left in the memory
+  forgotten,      ///< the write buffer has forgotten the file
   // Rings.
   ring_attached,  ///< the supervisor has its descriptor; its program has no answer yet
   ring_copied,    ///< writes are records, and still in the ring
