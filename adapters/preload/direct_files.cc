@@ -1,39 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "direct_files.hpp"
 
-#include <dlfcn.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <linux/stat.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
 #include <optional>
-#include <string_view>
 
-#include "base/loaded_libraries.hpp"
 #include "descriptors.hpp"
 #include "direct_costs.hpp"
 #include "direct_descriptors.hpp"
 #include "direct_words.hpp"
 #include "directories.hpp"
-#include "file/mapped/copies_under_way.hpp"
 #include "file/mapped/fault_signals.hpp"
-#include "file/mapped/guarded_copy.hpp"
 #include "file/mapped/signals_blocked.hpp"
 #include "file/mapped/touched_parts.hpp"
 #include "next.hpp"
 #include "own_numbers.hpp"
-#include "sharing.hpp"
 #include "vfork.hpp"
 #include "write_rings.hpp"
 
@@ -43,8 +33,8 @@ namespace {
 /// Pause after a file could not be opened, before another is tried: the server may be out of this process's reach.
 /// Doubled each time.
 constexpr std::uint32_t kOutOfReachMs = 1000;
-/// Bytes of reads on `auto` before a process connects. A connection costs about 2 ms (loading the library, new memory of
-/// the rings), which reads of about this many bytes save.
+/// Bytes of reads on `auto` before a process connects. A connection costs about 2 ms (loading the library, new memory
+/// of the rings), which reads of about this many bytes save.
 constexpr std::uint64_t kWorthConnecting = std::uint64_t{4} << 20;
 /// Number of writes that tell how long writes past the mount take.
 constexpr std::uint32_t kLeastWrites = 8;
@@ -52,9 +42,6 @@ constexpr std::uint32_t kLeastWrites = 8;
 constexpr std::uint32_t kFirstKernelMs = 20;
 /// Number of reads that are expected to be hits after one that was.
 constexpr std::uint32_t kExpectedHits = 16;
-/// Time limits of opening and of closing a file.
-constexpr std::uint32_t kMostOpenMs = 2000;
-constexpr std::uint32_t kMostCloseMs = 100;
 
 struct alignas(64) Slot {
   std::atomic<std::uint32_t> users{0};
@@ -78,45 +65,12 @@ constinit std::array<std::atomic<std::uint64_t>, kDescriptors> words{};
 constinit std::array<Slot, 256> slots{};
 // Larger than those of mappings, with which these files share the table of touched parts.
 constinit std::atomic<std::uint64_t> last_serial{std::uint64_t{1} << 63};
-constinit std::atomic<const Direct*> direct{nullptr};
-constinit std::atomic<bool> is_missing{false};
-constinit std::atomic<bool> opening{false};
 // 0: within reach. Otherwise no file is opened until this time, in ms of the coarse clock with bit 32 set.
 constinit std::atomic<std::uint64_t> out_of_reach{0};
 constinit std::atomic<std::uint32_t> out_of_reach_ms{kOutOfReachMs};  // the next pause
 constinit std::atomic<bool> is_connected{false};
 constinit std::atomic<std::uint64_t> read_before{0};  // bytes of reads on `auto` before there is a connection
-constinit std::atomic<bool> is_ending{false};
 constinit std::atomic<bool> ended{false};
-constinit std::atomic<int> inside{0};
-enum class AfterFork : std::uint8_t { no, quiet, busy };
-constinit std::atomic<AfterFork> after_fork{AfterFork::no};  // what forget_after_fork() must still be told
-
-constinit thread_local CallState call_state __attribute__((tls_model("initial-exec")));
-
-bool may_wait() {
-  if (is_ending.load(std::memory_order_relaxed) || is_over(call_state.deadline_ms)) return false;
-  if (call_state.holds_offset && is_sharing_all()) return false;
-  std::uint64_t pending = 0;
-  ::syscall(SYS_rt_sigpending, &pending, sizeof pending);
-  pending |= file::mapped::kept_faults();
-  return (pending & ~call_state.mask_before) == 0;
-}
-
-/// Both ranges are mapped as a rule. The kernel copies if the thread does not take faults.
-bool copy_checked(void* to, const void* from, std::size_t bytes) {
-  {
-    const file::mapped::CopyUnderWay here;
-    if (here && file::mapped::catches_faults() && file::mapped::takes_faults() &&
-        file::mapped::copy_or_fault(to, from, bytes))
-      return true;
-  }
-  const iovec source{const_cast<void*>(from), bytes};
-  const iovec destination{to, bytes};
-  return ::process_vm_writev(::getpid(), &source, 1, &destination, 1, 0) == static_cast<ssize_t>(bytes);
-}
-
-constexpr DirectCaller kCaller{.may_wait = may_wait, .copy = copy_checked};
 
 /// Calls the library's `transfer`, whose copies may fault.
 template <class Transfer>
@@ -125,31 +79,7 @@ std::int64_t guarded(Transfer transfer) noexcept {
   // Otherwise a handler of the program's could run.
   if (file::mapped::catch_faults(reinterpret_cast<file::mapped::Sigaction>(next_function(Hook::k_sigaction))))
     unblocked.emplace();
-  return transfer(*direct.load(std::memory_order_relaxed));
-}
-
-const Direct* load() noexcept {
-  if (is_missing.load(std::memory_order_relaxed)) return nullptr;
-  close_direct_after_fork(false);
-  if (const Direct* const loaded = direct.load(std::memory_order_acquire)) return loaded;  // DIRECT acquire
-  std::array<char, PATH_MAX> path{};
-  const char* const own = path_of_this_library();
-  const char* const slash = own == nullptr ? nullptr : std::strrchr(own, '/');
-  const std::string_view name = kDirectLibrary;
-  const std::size_t folder = slash == nullptr ? path.size() : static_cast<std::size_t>(slash - own) + 1;
-  const Direct* made = nullptr;
-  if (folder + name.size() < path.size()) {
-    std::memcpy(path.data(), own, folder);
-    std::memcpy(path.data() + folder, name.data(), name.size());
-    void* const library = ::dlopen(path.data(), RTLD_NOW | RTLD_LOCAL);
-    auto* const get = library == nullptr ? nullptr : reinterpret_cast<GetDirect*>(::dlsym(library, kGetDirect));
-    if (get != nullptr) made = get(kCaller);
-    // Clears the error, which the program would get from its own dlerror().
-    if (made == nullptr) ::dlerror();
-  }
-  if (made == nullptr) is_missing.store(true, std::memory_order_relaxed);
-  direct.store(made, std::memory_order_release);  // DIRECT release: the library's own data
-  return made;
+  return transfer(*direct_library());
 }
 
 int free_slot() noexcept {
@@ -168,8 +98,8 @@ void give_back(Slot& slot) noexcept {
 /// The caller has a DirectCall.
 void leave(Slot& slot) noexcept {
   if (slot.users.fetch_sub(1, std::memory_order_acq_rel) != 1) return;  // USERS release, acquire: what others have done
-  call_state.deadline_ms = now_ms() + kMostCloseMs;
-  direct.load(std::memory_order_acquire)->close(slot.file);  // DIRECT acquire
+  DirectCall::allow(kMostCloseMs);
+  direct_library()->close(slot.file);
   give_back(slot);
 }
 
@@ -202,7 +132,7 @@ std::uint64_t open_file(int fd, bool writes, std::size_t bytes, std::uint32_t fa
   if (!path || access < 0) return kNever;
   if (writes && access != O_WRONLY) return later;
   if (*path == files::Path::automatic && !writes && !is_worth_connecting(found.stx_size, bytes)) return kNew;
-  const Direct* const library = load();
+  const Direct* const library = load_direct_library();
   if (library == nullptr) return Word::of(kNever);
   // Asked for last: a ticket that is not used stays at the server for a time.
   layout::HostTicket ticket{};
@@ -222,7 +152,7 @@ std::uint64_t open_file(int fd, bool writes, std::size_t bytes, std::uint32_t fa
   if (!before || !before.note_new_ones()) {
     if (slot.file != nullptr) library->close(slot.file);
     give_back(slot);
-    is_missing.store(true, std::memory_order_relaxed);
+    never_load_direct();
     return Word::of(kNever);
   }
   if (slot.file == nullptr) {
@@ -248,14 +178,14 @@ std::uint64_t open_file(int fd, bool writes, std::size_t bytes, std::uint32_t fa
 
 /// One thread at a time. Other threads make the kernel's call.
 void try_opening(int fd, bool writes, std::size_t bytes, std::uint64_t before) noexcept {
-  if (opening.exchange(true, std::memory_order_acquire)) return;  // OPENING acquire
+  const DirectOpening turn;
+  if (!turn) return;
   const std::uint64_t after = open_file(fd, writes, bytes, Word{before}.failures());
   // The descriptor may have been closed meanwhile.
   // WORD release: the slot
   if (!words[static_cast<unsigned>(fd)].compare_exchange_strong(before, after, std::memory_order_release)) {
     if (const int slot = Word{after}.slot(); slot >= 0) leave(slots[static_cast<unsigned>(slot)]);
   }
-  opening.store(false, std::memory_order_release);  // OPENING release
 }
 
 /// Returns the slot of a descriptor and counts this thread as its user, or -1 if it has none.
@@ -283,37 +213,13 @@ void forget(int fd, std::uint64_t after) noexcept {
 
 }  // namespace
 
-DirectCall::DirectCall(std::uint32_t most_ms, bool holds_offset) noexcept : before_(call_state) {
-  const std::uint64_t all = ~std::uint64_t{0};
-  if (!before_.active) {
-    // The C library's function: this library's own syscall() disables cancellation, and a handler may leave by a jump.
-    WHERRY_NEXT(syscall, SYS_rt_sigprocmask, SIG_SETMASK, &all, &call_state.mask_before, sizeof all);
-    inside.fetch_add(1, std::memory_order_seq_cst);  // ENDING barrier
-  }
-  // Only after signals are blocked: a handler that leaves by a jump would leave cancellation disabled.
-  not_cancelled_.emplace();
-  call_state.active = true;
-  call_state.deadline_ms = now_ms() + most_ms;
-  call_state.holds_offset = call_state.holds_offset || holds_offset;
-}
-
-DirectCall::~DirectCall() {
-  const std::uint64_t mask = call_state.mask_before;
-  call_state = before_;
-  if (before_.active) return;
-  inside.fetch_sub(1, std::memory_order_release);  // INSIDE release: the library's own data
-  // Before signals are unblocked: a handler may leave by a jump, and then nothing below is done.
-  not_cancelled_.reset();
-  WHERRY_NEXT(syscall, SYS_rt_sigprocmask, SIG_SETMASK, &mask, nullptr, sizeof mask);
-}
-
 DirectUse::DirectUse(int fd, bool writes, std::size_t bytes) noexcept : fd_(fd) {
-  if (is_ending.load(std::memory_order_seq_cst)) return;  // ENDING barrier
+  if (is_direct_ending()) return;
   const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
   if (word.kind() == kNew || (word.waits() && is_over(word.time()))) {
-    call_state.deadline_ms = now_ms() + kMostOpenMs;
+    DirectCall::allow(kMostOpenMs);
     try_opening(fd, writes, bytes, word.word);
-    call_state.deadline_ms = now_ms() + kMostWaitMs;
+    DirectCall::allow(kMostWaitMs);
   }
   const int slot = enter(fd);
   if (slot < 0) return;
@@ -350,19 +256,19 @@ std::int64_t DirectUse::write(std::uint64_t offset, const void* from, std::size_
 }
 
 bool DirectUse::has_set_id() const noexcept {
-  return direct.load(std::memory_order_relaxed)->has_set_id(slots[static_cast<unsigned>(slot_)].file);
+  return direct_library()->has_set_id(slots[static_cast<unsigned>(slot_)].file);
 }
 
 bool DirectUse::is_warm(bool writes) const noexcept {
-  return direct.load(std::memory_order_relaxed)->is_warm(slots[static_cast<unsigned>(slot_)].file, writes);
+  return direct_library()->is_warm(slots[static_cast<unsigned>(slot_)].file, writes);
 }
 
 bool DirectUse::is_shared() const noexcept {
-  return direct.load(std::memory_order_relaxed)->is_shared(slots[static_cast<unsigned>(slot_)].file);
+  return direct_library()->is_shared(slots[static_cast<unsigned>(slot_)].file);
 }
 
 void DirectUse::boot(std::uint8_t (&id)[16]) const noexcept {
-  direct.load(std::memory_order_relaxed)->boot(slots[static_cast<unsigned>(slot_)].file, id);
+  direct_library()->boot(slots[static_cast<unsigned>(slot_)].file, id);
 }
 
 bool DirectUse::is_sequential(std::uint64_t offset, std::size_t bytes) const noexcept {
@@ -383,9 +289,7 @@ bool DirectUse::is_worth_filling(const file::Reuse::Costs& costs, std::uint64_t 
   return slot.reuse.is_worth_filling(costs, file::mapped::was_touched(slot.serial, offset, bytes));
 }
 
-layout::TransferClass* DirectUse::transfer_classes() const noexcept {
-  return direct.load(std::memory_order_relaxed)->transfer_classes();
-}
+layout::TransferClass* DirectUse::transfer_classes() const noexcept { return direct_library()->transfer_classes(); }
 
 void DirectUse::succeeded() const noexcept {
   slots[static_cast<unsigned>(slot_)].failures.store(0, std::memory_order_relaxed);
@@ -456,41 +360,23 @@ void never_direct(int fd) noexcept {
 }
 
 void closes_number(int fd) noexcept {
-  if (direct.load(std::memory_order_relaxed) == nullptr || in_vfork_child() || !take_own_number(fd)) return;
+  if (direct_library() == nullptr || in_vfork_child() || !take_own_number(fd)) return;
   // If the library closes the number itself, nothing is to be done.
-  if (!call_state.active) end_direct();
+  if (!is_in_direct()) end_direct();
 }
-
-bool is_direct_loaded() noexcept {
-  return direct.load(std::memory_order_relaxed) != nullptr || is_missing.load(std::memory_order_relaxed);
-}
-
-void load_direct() noexcept {
-  const DirectCall here(kMostOpenMs);
-  if (opening.exchange(true, std::memory_order_acquire)) return;  // OPENING acquire
-  (void)load();
-  opening.store(false, std::memory_order_release);  // OPENING release
-}
-
-bool is_in_direct() noexcept { return call_state.active; }
-
-void become_thread_of_direct() noexcept { call_state.active = true; }
 
 void end_direct() noexcept {
   const int error = errno;
   const file::mapped::SignalsBlocked blocked;  // a handler would wait for the thread that it interrupts
-  const auto wait = [] {
-    while (inside.load(std::memory_order_seq_cst) != 0) sched_yield();  // INSIDE acquire, ENDING barrier
-  };
-  if (is_ending.exchange(true, std::memory_order_seq_cst)) {       // ENDING barrier: no transfer begins from now on
+  if (!begin_end_of_direct()) {
     while (!ended.load(std::memory_order_acquire)) sched_yield();  // ENDED acquire: the descriptors are closed
     return;
   }
-  wait();
+  await_direct_calls();
   for (int each = 0; each < kDescriptors; each++) forget_direct(each);
   // Threads that were closing descriptors have then closed their files.
-  wait();
-  if (const Direct* const library = direct.load(std::memory_order_acquire)) {  // DIRECT acquire
+  await_direct_calls();
+  if (const Direct* const library = direct_library()) {
     const DirectCall here(kMostCloseMs);
     library->end();
   }
@@ -500,12 +386,10 @@ void end_direct() noexcept {
 
 void forget_direct_after_fork() noexcept {
   // Loads first: stores would cost the child its own pages.
-  const bool quiet = inside.load(std::memory_order_relaxed) == 0;
-  if (!quiet) inside.store(0, std::memory_order_relaxed);
-  if (opening.load(std::memory_order_relaxed)) opening.store(false, std::memory_order_relaxed);
+  forget_direct_library_after_fork();
   // The thread that was ending it is the parent's.
-  if (is_ending.load(std::memory_order_relaxed)) ended.store(true, std::memory_order_relaxed);
-  if (direct.load(std::memory_order_relaxed) == nullptr) return;
+  if (is_direct_ending()) ended.store(true, std::memory_order_relaxed);
+  if (direct_library() == nullptr) return;
   forget_costs_after_fork();
   is_connected.store(false, std::memory_order_relaxed);
   read_before.store(0, std::memory_order_relaxed);
@@ -517,14 +401,6 @@ void forget_direct_after_fork() noexcept {
     if (slot.taken.load(std::memory_order_relaxed)) give_back(slot);
   }
   forget_own_numbers();
-  after_fork.store(quiet ? AfterFork::quiet : AfterFork::busy, std::memory_order_relaxed);
-}
-
-void close_direct_after_fork(bool handled) noexcept {
-  if (after_fork.load(std::memory_order_relaxed) == AfterFork::no) return;
-  const bool quiet = after_fork.exchange(AfterFork::no, std::memory_order_relaxed) == AfterFork::quiet;
-  const DirectCall here(kMostCloseMs);
-  direct.load(std::memory_order_acquire)->forget_after_fork(quiet && handled);  // DIRECT acquire
 }
 
 }  // namespace wherry::preload

@@ -14,39 +14,10 @@
 
 #include <wherry/file_path.hpp>
 
-#include "base/not_cancelled.hpp"
-#include "direct/direct.hpp"
+#include "direct_library.hpp"
 #include "file/direct/reuse.hpp"
 
 namespace wherry::preload {
-
-/// State of a thread that is in a DirectCall.
-struct CallState {
-  bool active = false;
-  std::uint64_t mask_before = 0;
-  std::uint32_t deadline_ms = 0;  ///< in ms of the coarse clock
-  bool holds_offset = false;      ///< calls that share a descriptor's offset, such as a fork, wait for this thread
-};
-
-/// Exists around all calls of libwherry-direct.so. Blocks signals, because a handler might call the library again or
-/// leave by a jump, and disables cancellation. A signal that arrives ends a call that waits for the server. The handler
-/// then runs, and if it returns, the kernel's call is made.
-class DirectCall {
- public:
-  /// @param most_ms  how long to wait for the server
-  /// @param holds_offset  as in CallState: a call that waits for the server then ends when others wait for the offset
-  explicit DirectCall(std::uint32_t most_ms, bool holds_offset = false) noexcept;
-  DirectCall(const DirectCall&) = delete;
-  DirectCall& operator=(const DirectCall&) = delete;
-  ~DirectCall();
-
- private:
-  std::optional<NotCancelled> not_cancelled_;  ///< lives within the time in which signals are blocked
-  CallState before_;
-};
-
-/// Limit of transfers. After it the kernel's call waits as the mount does.
-inline constexpr std::uint32_t kMostWaitMs = 60'000;
 
 /// Keeps the file in use that transfers of a descriptor may take.
 class DirectUse {
@@ -117,21 +88,10 @@ void never_direct(int fd) noexcept;
 /// To be called before the program closes a number that it has not opened. If the number is libwherry-direct.so's,
 /// closes all of the library's descriptors first, before it can become another file's.
 void closes_number(int fd) noexcept;
-/// Whether libwherry-direct.so is loaded, or cannot be.
-bool is_direct_loaded() noexcept;
-/// Loads it, unless another thread does so.
-void load_direct() noexcept;
-/// Whether this thread is in a DirectCall, or is one of libwherry-direct.so's.
-bool is_in_direct() noexcept;
-/// To be called first in each thread that libwherry-direct.so starts.
-void become_thread_of_direct() noexcept;
 /// Closes all files and connections: from then on the kernel makes each transfer. Returns once that is done, by any
 /// thread. The caller must not have a DirectCall.
 void end_direct() noexcept;
 
 void forget_direct_after_fork() noexcept;
-/// To be called later in a forked child: closes its copies of the parent's connections.
-/// @param handled  the library's own fork handlers have run, which free its locks
-void close_direct_after_fork(bool handled) noexcept;
 
 }  // namespace wherry::preload
