@@ -169,8 +169,8 @@ Path chosen_path() noexcept { return in_place(path); }
 
 std::size_t least_direct() noexcept { return least_bytes_direct.load(std::memory_order_relaxed); }
 
-void allow_direct(Path path) noexcept {
-  const std::size_t least = count == 0 ? SIZE_MAX : least_of(path);
+void allow_direct(Path allowed) noexcept {
+  const std::size_t least = count == 0 ? SIZE_MAX : least_of(allowed);
   if (least < least_direct()) least_bytes_direct.store(least, std::memory_order_relaxed);
 }
 

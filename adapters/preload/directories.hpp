@@ -39,7 +39,7 @@ bool on_mount_device(unsigned major, unsigned minor) noexcept;
 /// SIZE_MAX if none does.
 std::size_t least_direct() noexcept;
 /// To be called when the program chooses a path for a descriptor.
-void allow_direct(Path path) noexcept;
+void allow_direct(Path allowed) noexcept;
 inline constexpr std::size_t kLeastOfAutomatic = std::size_t{64} << 10;
 
 /// Whether any directory is named, so that there is something to do.
