@@ -156,10 +156,10 @@ void ChosenWay::begin(const DirectUse& use) noexcept {
 
 void ChosenWay::begin() noexcept { begun_ = now_ns(); }
 
-void ChosenWay::note(ssize_t moved) const noexcept {
+void ChosenWay::note(ssize_t moved, bool typical) const noexcept {
   if (begun_ == 0 || moved != static_cast<ssize_t>(transfer_.bytes)) return;
   const std::uint64_t took = now_ns() - begun_;
-  costs.note(transfer_, *choice_, took, is_typical_);
+  costs.note(transfer_, *choice_, took, is_typical_ && typical);
 }
 
 void forget_costs_after_fork() noexcept {

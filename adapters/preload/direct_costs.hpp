@@ -38,7 +38,8 @@ class ChosenWay {
   /// The transfer begins now, later than the choice.
   void begin(const DirectUse& use) noexcept;
   /// To be called after the transfer, which has moved `moved` bytes. Records its time if those are all.
-  void note(ssize_t moved) const noexcept;
+  /// @param typical  false: a repetition would be faster
+  void note(ssize_t moved, bool typical = true) const noexcept;
 
  private:
   void begin() noexcept;

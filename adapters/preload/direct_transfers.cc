@@ -146,10 +146,34 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
   return Written::in_part;
 }
 
-std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t offset, KernelsCall kernels) {
+/// A read through the mount.
+class ReadByMount {
+ public:
+  ReadByMount(KernelsCall kernels, const InPlace* in_place) : kernels_(kernels), in_place_(in_place) {}
+  /// @param hit  the kernel has the pages
+  ssize_t operator()(bool hit) {
+    if (hit && in_place_ != nullptr) {
+      if (const ssize_t got = in_place_->copy(); got >= 0) {
+        route_ = Route::in_place;
+        return got;
+      }
+    }
+    return kernels_();
+  }
+  [[nodiscard]] Route route() const { return route_; }
+  /// Whether a repetition would take as long.
+  [[nodiscard]] bool is_typical() const { return route_ != Route::in_place || in_place_->is_typical; }
+
+ private:
+  KernelsCall kernels_;
+  const InPlace* in_place_;
+  Route route_ = Route::kernel;
+};
+
+std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t offset, ReadByMount by_mount) {
   if (!is_usual(bytes, offset)) return std::nullopt;
   const auto at = static_cast<std::uint64_t>(offset);
-  if (!reports() && is_expected_hit(fd, at, bytes)) return kernels();
+  if (!reports() && is_expected_hit(fd, at, bytes)) return by_mount(true);
   pthread_testcancel();
   const int error = errno;
   ChosenWay chosen;
@@ -166,10 +190,10 @@ std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t of
     hit = pages == Pages::all ? Hit::yes : Hit::no;
   }
   errno = error;
-  if (chosen.is(Way::kernel)) got = kernels();
+  if (chosen.is(Way::kernel)) got = by_mount(hit == Hit::yes);
   if (got < 0 && !chosen.is(Way::kernel)) return std::nullopt;
-  chosen.note(got);
-  if (reports()) count_transfer(fd, false, chosen.is(Way::host) ? Route::host : Route::kernel, got, hit);
+  chosen.note(got, by_mount.is_typical());
+  if (reports()) count_transfer(fd, false, chosen.is(Way::host) ? Route::host : by_mount.route(), got, hit);
   return got;
 }
 
@@ -193,11 +217,12 @@ std::optional<ssize_t> write_at(int fd, const void* buffer, std::size_t bytes, o
 /// meanwhile: a handler that uses the descriptor would wait for the code that it interrupts.
 class OwnOffset {
  public:
-  OwnOffset(int fd, Entry& entry, State before) noexcept
+  /// @param cost  is added to what the descriptor's reads have cost
+  OwnOffset(int fd, Entry& entry, State before, std::uint64_t cost) noexcept
       : call_(kMostWaitMs, true),
         fd_(fd),
         entry_(entry),
-        before_(before),
+        after_{before.word + cost},
         moving_(before.with(Mode::moving, before.number())) {
     is_held_ = before.inside() == 0 && entry.exchange(before, moving_);
     if (!is_held_) return;
@@ -207,7 +232,7 @@ class OwnOffset {
   OwnOffset(const OwnOffset&) = delete;
   OwnOffset& operator=(const OwnOffset&) = delete;
   ~OwnOffset() {
-    if (is_held_) entry_.exchange(moving_, before_);
+    if (is_held_) entry_.exchange(moving_, after_);
   }
 
   /// Negative: it cannot be used.
@@ -220,21 +245,22 @@ class OwnOffset {
   DirectCall call_;
   int fd_;
   Entry& entry_;
-  State before_;
+  State after_;
   State moving_;
   bool is_held_ = false;
   off_t offset_ = -1;
 };
 
-/// Makes a transfer at the descriptor's offset: `transfer(offset, kernels)`.
+/// Makes a transfer at the descriptor's offset: `transfer(offset, kernels)`. `cost` is as of OwnOffset.
 template <typename Transfer>
-std::optional<ssize_t> at_offset(int fd, Entry& entry, State before, KernelsCall kernels, Transfer transfer) {
+std::optional<ssize_t> at_offset(int fd, Entry& entry, State before, std::uint64_t cost, KernelsCall kernels,
+                                 Transfer transfer) {
   pthread_testcancel();
   const int error = errno;
   // Before others wait for the offset: the loader waits for constructors, and one of these may fork.
   if (!is_direct_loaded() && may_become_direct(fd)) load_direct();
   std::optional<OwnOffset> own;
-  own.emplace(fd, entry, before);
+  own.emplace(fd, entry, before, cost);
   if (own->offset() < 0) {
     errno = error;
     return std::nullopt;
@@ -264,9 +290,9 @@ bool may_become_direct(int fd) noexcept {
   return may;
 }
 
-std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset) {
+std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset, const InPlace* in_place) {
   auto kernels = [&] { return WHERRY_NEXT(pread, fd, buffer, bytes, offset); };
-  return read_at(fd, buffer, bytes, offset, KernelsCall(kernels));
+  return read_at(fd, buffer, bytes, offset, {KernelsCall(kernels), in_place});
 }
 
 ssize_t pread_not_in_place(int fd, void* buffer, std::size_t bytes, off_t offset) {
@@ -284,15 +310,15 @@ std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t byt
   return write_at(fd, buffer, bytes, offset, KernelsCall(kernels));
 }
 
-std::optional<ssize_t> read_direct(int fd, Entry& entry, State before, void* buffer, std::size_t bytes,
-                                   KernelsCall kernels) {
-  return at_offset(fd, entry, before, kernels,
-                   [&](off_t offset, KernelsCall call) { return read_at(fd, buffer, bytes, offset, call); });
+std::optional<ssize_t> read_direct(int fd, Entry& entry, State before, std::uint64_t cost, void* buffer,
+                                   std::size_t bytes, KernelsCall kernels) {
+  return at_offset(fd, entry, before, cost, kernels,
+                   [&](off_t offset, KernelsCall call) { return read_at(fd, buffer, bytes, offset, {call, nullptr}); });
 }
 
 std::optional<ssize_t> write_direct(int fd, Entry& entry, State before, const void* buffer, std::size_t bytes,
                                     KernelsCall kernels) {
-  return at_offset(fd, entry, before, kernels,
+  return at_offset(fd, entry, before, 0, kernels,
                    [&](off_t offset, KernelsCall call) { return write_at(fd, buffer, bytes, offset, call); });
 }
 

@@ -12,20 +12,18 @@
 
 #include <cstddef>
 #include <optional>
+#include <type_traits>
 
 #include "descriptors.hpp"
 #include "direct_files.hpp"
 
 namespace wherry::preload {
 
-/// Cancellation points, as the kernel's calls are, before anything is moved.
-std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset);
-std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t bytes, off_t offset);
-
-/// A reference to a function that makes the kernel's call.
+/// A reference to a function that makes the kernel's call, or does the same in place.
 class KernelsCall {
  public:
   template <typename Call>
+    requires(!std::is_same_v<Call, KernelsCall>)
   explicit KernelsCall(Call& call)
       : object_(&call), call_([](void* object) { return (*static_cast<Call*>(object))(); }) {}
   ssize_t operator()() const { return call_(object_); }
@@ -35,9 +33,20 @@ class KernelsCall {
   ssize_t (*call_)(void*);
 };
 
+/// How to read pages that the kernel has in place.
+struct InPlace {
+  KernelsCall copy;        ///< negative: not possible now
+  const bool& is_typical;  ///< set by `copy`. False: it has touched new memory
+};
+
+/// Cancellation points, as the kernel's calls are, before anything is moved.
+std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset,
+                                    const InPlace* in_place = nullptr);
+std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t bytes, off_t offset);
 /// `read` and `write` of a descriptor whose state is `before`. If the state has changed, they return nothing.
-std::optional<ssize_t> read_direct(int fd, Entry& entry, State before, void* buffer, std::size_t bytes,
-                                   KernelsCall kernels);
+/// @param cost  of a read, is added to what the descriptor's reads have cost
+std::optional<ssize_t> read_direct(int fd, Entry& entry, State before, std::uint64_t cost, void* buffer,
+                                   std::size_t bytes, KernelsCall kernels);
 std::optional<ssize_t> write_direct(int fd, Entry& entry, State before, const void* buffer, std::size_t bytes,
                                     KernelsCall kernels);
 /// For calls that never go past a mount.

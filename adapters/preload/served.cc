@@ -17,6 +17,7 @@
 #include "file/mapped/fault_signals.hpp"
 #include "file/mapped/guarded_copy.hpp"
 #include "file/mapped/in_place.hpp"
+#include "file/mapped/touched_parts.hpp"
 #include "next.hpp"
 #include "report.hpp"
 #include "sharing.hpp"
@@ -81,20 +82,45 @@ struct Tracked {
   int fd;
   Entry& entry;
   State state;
+  bool eager;
 
   [[nodiscard]] MappedFile& file() const { return entry.file; }
   [[nodiscard]] std::atomic<std::uint64_t>& progress() const { return entry.progress; }
-  [[nodiscard]] bool is_eager() const { return entry.choice.load(std::memory_order_relaxed) == Choice::cache; }
+  [[nodiscard]] bool is_eager() const { return eager; }
   void map_again() const { preload::map_again(fd, entry, state); }
   [[nodiscard]] bool refresh() const { return preload::refresh(fd, entry, state); }
 };
 
 /// Whether to copy all of these bytes from the mapping.
-bool is_in_place(int fd, Entry& entry, State state, off_t offset, std::uint64_t bytes) {
-  Tracked tracked{fd, entry, state};
+bool is_in_place(int fd, Entry& entry, State state, off_t offset, std::uint64_t bytes, bool eager) {
+  Tracked tracked{fd, entry, state, eager};
   // Checking the size reads the page of truncations, which may be cut.
   return offset >= 0 && file::mapped::takes_faults() &&
          file::mapped::is_in_place(tracked, static_cast<std::uint64_t>(offset), bytes);
+}
+
+bool is_eager(const Entry& entry) { return entry.choice.load(std::memory_order_relaxed) == Choice::cache; }
+
+bool copy(Entry& entry, State state, void* buffer, std::size_t bytes, off_t offset) {
+  const bool copied = entry.file.copy(buffer, static_cast<std::uint64_t>(offset), bytes);
+  // Rule 3 of descriptors.hpp.
+  return copied && entry.load().generation() == state.generation();
+}
+
+/// A read that may go past the mount: whichever way is faster. Pages that the kernel has are read in place.
+[[gnu::noinline]] ssize_t read_either_way(int fd, Entry& entry, State state, void* buffer, std::size_t bytes,
+                                          off_t offset) {
+  bool is_typical = true;
+  auto copy_here = [&]() -> ssize_t {
+    if (!is_in_place(fd, entry, state, offset, bytes, true)) return -1;
+    is_typical = file::mapped::was_touched(entry.file.serial(), static_cast<std::uint64_t>(offset), bytes);
+    return copy(entry, state, buffer, bytes, offset) ? static_cast<ssize_t>(bytes) : -1;
+  };
+  const InPlace in_place{.copy = KernelsCall(copy_here), .is_typical = is_typical};
+  if (const auto moved = pread_direct(fd, buffer, bytes, offset, &in_place)) return *moved;
+  const ssize_t result = WHERRY_NEXT(pread, fd, buffer, bytes, offset);
+  if (reports()) count_transfer(fd, false, Route::kernel, result);
+  return result;
 }
 
 /// Returns the path of a file by its name; nothing if it is not served.
@@ -135,11 +161,12 @@ Tracking track(int fd, Entry& entry, State state) noexcept {
 }
 
 ssize_t read_tracked(int fd, Entry& entry, State state, void* buffer, std::size_t bytes, off_t offset) {
-  if (is_in_place(fd, entry, state, offset, bytes)) {
+  const bool eager = is_eager(entry);
+  if (!eager && entry.file.needs_delegation() && may_be_direct(fd, bytes)) [[unlikely]]
+    return read_either_way(fd, entry, state, buffer, bytes, offset);
+  if (is_in_place(fd, entry, state, offset, bytes, eager)) {
     pthread_testcancel();
-    const bool copied = entry.file.copy(buffer, static_cast<std::uint64_t>(offset), bytes);
-    // Rule 3 of descriptors.hpp.
-    if (copied && entry.load().generation() == state.generation()) [[likely]] {
+    if (copy(entry, state, buffer, bytes, offset)) [[likely]] {
       if (reports()) [[unlikely]]
         count_transfer(fd, false, Route::in_place, static_cast<ssize_t>(bytes));
       return static_cast<ssize_t>(bytes);
@@ -183,7 +210,7 @@ struct Parts {
 
 ssize_t readv_tracked(int fd, Entry& entry, State state, const iovec* parts, int count, off_t offset) {
   Parts checked(parts, count);
-  if (checked.bytes != 0 && is_in_place(fd, entry, state, offset, checked.bytes)) {
+  if (checked.bytes != 0 && is_in_place(fd, entry, state, offset, checked.bytes, is_eager(entry))) {
     pthread_testcancel();
     if (checked.copy(entry.file, static_cast<std::uint64_t>(offset)) &&
         entry.load().generation() == state.generation()) {

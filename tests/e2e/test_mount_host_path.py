@@ -519,3 +519,19 @@ assert set(taken) == pieces
     _, report = run(server, here, code)
     assert report.calls("reads from the host") > 8 and report.calls("writes to the host") > 8, report.said
     assert all((tmp_path / f"root/of{i}").read_bytes() == data for i in range(8))
+
+
+@pytest.mark.parametrize("path, least", [("auto", 1), (None, 400)])  # on `auto` some go past the mount, if that is faster
+def test_long_reads_of_pages_in_memory_are_made_in_place(server, here, path, least):
+    content = os.urandom(16 << 20)
+    (server.root / "file").write_bytes(content)
+    assert (here / "file").read_bytes() == content  # through the mount: it has all pages then
+    _, report = run(server, here, """
+import os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+content = os.pread(file, 16 << 20, 0)
+for i in range(800):
+    offset = i % 4 << 22
+    assert os.pread(file, 4 << 20, offset) == content[offset:offset + (4 << 20)]
+""", here / "file", path=path)
+    assert report.calls("reads in place") >= least and report.calls("reads by the kernel") < 400, report.said

@@ -121,6 +121,8 @@ class MappedFile {
   [[nodiscard]] std::uint64_t serial() const { return serial_.load(std::memory_order_relaxed); }
   /// Number of bytes before the page that contains the end of the file.
   [[nodiscard]] std::uint64_t readable() const { return readable_.load(std::memory_order_relaxed); }
+  /// Whether it is on a delegating mount. Then each byte that is not in the page cache comes through the mount.
+  [[nodiscard]] bool needs_delegation() const { return delegation_.load(std::memory_order_relaxed) != nullptr; }
   /// Whether the page with this byte is in the page cache. Keeps errno.
   [[nodiscard]] bool is_resident(std::uint64_t offset) const noexcept;
 

@@ -13,6 +13,16 @@ bool is_span_resident(const MappedFile& file, std::uint64_t offset) {
   return file.is_resident(offset) && file.is_resident(offset + (end - offset) / 2) && file.is_resident(end - 1);
 }
 
+/// Whether to make a long read, or one out of order, in place. On a delegating mount the kernel's copy is never the
+/// faster one if it has the pages, and a page fault takes longer than a read.
+bool is_worth_it(const MappedFile& file, std::uint64_t offset, std::uint64_t bytes) {
+  if (!was_touched(file.serial(), offset, bytes)) return false;
+  if (!file.needs_delegation()) return bytes <= kLongestCopy;
+  const bool is_end_resident = file.is_resident(offset + bytes - 1);
+  return bytes <= kPart ? is_end_resident
+                        : is_end_resident && file.is_resident(offset) && file.is_resident(offset + bytes / 2);
+}
+
 }  // namespace
 
 bool ReadPolicy::in_place(const MappedFile& file, std::uint64_t offset, std::uint64_t bytes) noexcept {
@@ -25,7 +35,7 @@ bool ReadPolicy::in_place(const MappedFile& file, std::uint64_t offset, std::uin
     // This reader touched the part a moment ago.
     worth = way == Way::in_place;
   } else if (is_long || !in_order) {
-    worth = bytes <= kLongestCopy && was_touched(file.serial(), offset, bytes);
+    worth = is_worth_it(file, offset, bytes);
   } else {
     worth = is_span_resident(file, last);
   }

@@ -5,7 +5,7 @@
 // - short sequential reads, if three pages of the next kSpan bytes are in the page cache. Otherwise the kernel's call
 //   is better, since it reads ahead.
 // - other reads of at most kLongestCopy, if the part of the mapping in which they end was read before
-//   (touched_parts.hpp).
+//   (touched_parts.hpp). On a delegating mount they may be longer, but some of their pages must be in the page cache.
 #pragma once
 
 #include <cstddef>
