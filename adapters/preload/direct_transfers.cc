@@ -149,9 +149,10 @@ Written write_once(int fd, const void* buffer, std::size_t bytes, off_t offset, 
 /// A read through the mount.
 class ReadByMount {
  public:
-  ReadByMount(KernelsCall kernels, const InPlace* in_place) : kernels_(kernels), in_place_(in_place) {}
+  ReadByMount(int fd, KernelsCall kernels, const InPlace* in_place) : fd_(fd), kernels_(kernels), in_place_(in_place) {}
   /// @param hit  the kernel has the pages
   ssize_t operator()(bool hit) {
+    is_hit_ = hit;
     if (hit && in_place_ != nullptr) {
       if (const ssize_t got = in_place_->copy(); got >= 0) {
         route_ = Route::in_place;
@@ -161,10 +162,16 @@ class ReadByMount {
     return kernels_();
   }
   [[nodiscard]] Route route() const { return route_; }
-  /// Whether a repetition would take as long.
-  [[nodiscard]] bool is_typical() const { return route_ != Route::in_place || in_place_->is_typical; }
+  /// Whether a repetition would take as long. Hits are made in place once the file is mapped, if it can be.
+  [[nodiscard]] bool is_typical() const {
+    if (in_place_ != nullptr || !is_hit_) return route_ != Route::in_place || in_place_->is_typical;
+    const Entry* const entry = entry_of(fd_);
+    return entry == nullptr || entry->file.is_refused();
+  }
 
  private:
+  int fd_;
+  bool is_hit_ = false;
   KernelsCall kernels_;
   const InPlace* in_place_;
   Route route_ = Route::kernel;
@@ -292,7 +299,7 @@ bool may_become_direct(int fd) noexcept {
 
 std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset, const InPlace* in_place) {
   auto kernels = [&] { return WHERRY_NEXT(pread, fd, buffer, bytes, offset); };
-  return read_at(fd, buffer, bytes, offset, {KernelsCall(kernels), in_place});
+  return read_at(fd, buffer, bytes, offset, {fd, KernelsCall(kernels), in_place});
 }
 
 ssize_t pread_not_in_place(int fd, void* buffer, std::size_t bytes, off_t offset) {
@@ -312,8 +319,9 @@ std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t byt
 
 std::optional<ssize_t> read_direct(int fd, Entry& entry, State before, std::uint64_t cost, void* buffer,
                                    std::size_t bytes, KernelsCall kernels) {
-  return at_offset(fd, entry, before, cost, kernels,
-                   [&](off_t offset, KernelsCall call) { return read_at(fd, buffer, bytes, offset, {call, nullptr}); });
+  return at_offset(fd, entry, before, cost, kernels, [&](off_t offset, KernelsCall call) {
+    return read_at(fd, buffer, bytes, offset, {fd, call, nullptr});
+  });
 }
 
 std::optional<ssize_t> write_direct(int fd, Entry& entry, State before, const void* buffer, std::size_t bytes,
