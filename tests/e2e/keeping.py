@@ -6,10 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 from serving import NO_PASSTHROUGH, Mount, Server
-from waiting import wait_until
 
 NO_LEND = "--no-lend"
 BLOCK = 4096
@@ -31,17 +29,14 @@ def served(folder, *options, mount=(), preexec_fn=None):
 
 
 @contextlib.contextmanager
-def stopped(pid):
-    def states():
-        return [stat.read_text().rsplit(")", 1)[1].split()[0] for stat in Path(f"/proc/{pid}/task").glob("*/stat")]
-
-    os.kill(pid, signal.SIGSTOP)
-    wait_until(lambda: set(states()) == {"T"}, "the stop of all threads")
+def stopped(process):
+    os.kill(process.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
     try:
         yield
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGCONT)
+            os.kill(process.pid, signal.SIGCONT)
 
 
 def write_until_kept(file, there, offset=0, by=os):

@@ -24,11 +24,11 @@ def namespace():
     need_preload()
 
 
-@pytest.fixture(params=[[NO_LEND], []], ids=["through the server", "lent"])
-def server(tmp_path, request):
+@pytest.fixture
+def server(tmp_path):
     need_leases(tmp_path)
     (tmp_path / "root").mkdir()
-    with Server(tmp_path / "root", NO_PASSTHROUGH, *request.param) as server:
+    with Server(tmp_path / "root", NO_PASSTHROUGH, NO_LEND) as server:
         yield server
 
 

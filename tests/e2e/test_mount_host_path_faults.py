@@ -171,7 +171,7 @@ while True:
         wait_until(lambda: there.stat().st_size > MIB, "a write that has begun")
         # The stopped server has some of the data. So the program is gone only once the server goes on: what it would write
         # after the program's end, it writes over the other data.
-        with stopped(server.process.pid):
+        with stopped(server.process):
             program.kill()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 program.wait(0.3)

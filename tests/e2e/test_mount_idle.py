@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from keeping import NO_LEND, opened, write_until_kept
+from keeping import opened, write_until_kept
 from ring_programs import card, end, here, namespace, server, start  # noqa: F401
 
 SECONDS = 1.5
@@ -50,7 +50,6 @@ def test_nothing_runs_while_nobody_uses_the_mount(server, card, here):  # noqa: 
     await_idle(server, card)
 
 
-@pytest.mark.parametrize("server", [[NO_LEND]], ids=["through the server"], indirect=True)
 def test_nothing_runs_for_files_that_are_open(server, card, here):  # noqa: F811
     root = server.root
     for i in range(20):

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs by `wherry run --files` that give small writes to the mount's daemon through memory: kills, ends and full disks."""
 
-import os
 import time
 
 import pytest
@@ -174,7 +173,7 @@ for _ in range(10_000):
     assert os.write(file, b"y" * 4096) == 4096
 """, here / "file")
     size = int(program.stdout.readline())
-    with stopped(server.process.pid):
+    with stopped(server.process):
         program.stdin.write("go\n")
         program.stdin.flush()
         python = wait_until(lambda: _blocked(program.pid), "a program that waits")
@@ -195,94 +194,3 @@ def _blocked(process):
     before = call()
     time.sleep(0.2)
     return int(before) if before == call() and before.isdecimal() else None
-
-
-LENT = pytest.mark.parametrize("server", [[]], ids=["lent"], indirect=True)
-
-
-@LENT
-@pytest.mark.parametrize("how", ["write", "append"])
-def test_writes_to_a_lent_file_need_no_server(server, here, tmp_path, how):
-    output, report = run(server, here, r"""
-content = begin(sys.argv[1])
-say(len(content))
-for number in range(20_000):
-    assert os.write(file, b"%9d\n" % number) == 10
-os.fsync(file)
-os.close(file)
-""", here / "file", how, meanwhile=server.kill)
-    content = (tmp_path / "root/file").read_bytes()[int(output):]
-    assert content == b"".join(b"%9d\n" % number for number in range(20_000)) and by_ring(report) > 0
-    server.start()
-
-
-@LENT
-@pytest.mark.parametrize("how", ["write", "append"])
-def test_a_lent_file_that_others_have_changed_without_the_server_stays_as_it_is(server, card, tmp_path, how):
-    program = start(server, card.directory, r"""
-begin(sys.argv[1])
-say()
-os.write(file, b"ours" * 50)
-say()
-try:
-    os.fsync(file)
-except OSError as error:
-    print(errno.errorcode[error.errno])
-""", card.directory / "file", how)
-    program.stdout.readline()
-    there = tmp_path / "root/file"
-    with stopped(card.daemon()):
-        program.stdin.write("go\n")
-        program.stdin.flush()
-        program.stdout.readline()
-        server.kill()
-        os.utime(there)  # an open would wait for the daemon
-    program.stdin.write("go\n")
-    program.stdin.flush()
-    output, _ = end(program)
-    assert output == "ESTALE\n" and not there.read_bytes().endswith(b"ours")
-    server.start()
-
-
-@LENT
-def test_a_lent_file_of_a_dead_server_keeps_no_program_of_the_host_waiting(server, here, tmp_path):
-    program = start(server, here, "begin(sys.argv[1]); say()", here / "file")
-    program.stdout.readline()
-    lease = f":{os.stat(tmp_path / 'root/file').st_ino} "
-
-    def has_lease():
-        with open("/proc/locks") as locks:
-            return any("LEASE" in line and lease in line for line in locks)
-
-    assert has_lease()
-    server.kill()
-    wait_until(lambda: not has_lease(), "the end of the lease")
-    program.stdin.write("go\n")
-    program.stdin.flush()
-    end(program)
-    server.start()
-
-
-@LENT
-@pytest.mark.parametrize("how", ["write", "append"])
-def test_a_lent_file_without_a_name_loses_nothing_if_the_daemon_is_killed(server, card, tmp_path, how):
-    program = start(server, card.directory, r"""
-content = len(begin(sys.argv[1]))
-say(content)
-assert os.write(file, b"before") == 6
-os.unlink(sys.argv[1])
-for number in range(1000):
-    assert os.write(file, b"%9d\n" % number) == 10
-say()
-assert os.write(file, b"after") == 5
-os.fsync(file)
-""", card.directory / "file", how)
-    begun = int(program.stdout.readline())
-    os.link(tmp_path / "root/file", tmp_path / "root/other")  # the mount knows nothing of this name
-    program.stdin.write("go\n")
-    program.stdin.flush()
-    program.stdout.readline()
-    card.kill_daemon()
-    end(program)
-    content = (tmp_path / "root/other").read_bytes()[begun:]
-    assert content == b"before" + b"".join(b"%9d\n" % number for number in range(1000)) + b"after"

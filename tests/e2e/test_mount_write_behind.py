@@ -25,7 +25,7 @@ def test_a_write_returns_without_the_server(tmp_path):
     with served(tmp_path) as (server, _, root, here):
         file = opened(here / "file")
         content = write_until_kept(file, root / "file")
-        with stopped(server.process.pid):
+        with stopped(server.process):
             for _ in range(100):
                 content += b"x" * BLOCK
                 assert os.pwrite(file, b"x" * BLOCK, len(content) - BLOCK) == BLOCK
@@ -41,7 +41,7 @@ def test_an_append_returns_without_the_server(tmp_path):
         (root / "file").write_bytes(b"there before")
         file = opened(here / "file", APPEND)
         content = b"there before" + append_until_kept(file, root / "file")
-        with stopped(server.process.pid):
+        with stopped(server.process):
             for i in range(100):
                 os.lseek(file, 0, os.SEEK_SET)  # says nothing about where it goes
                 assert os.write(file, b"%08d" % i) == 8

@@ -30,7 +30,7 @@ def test_a_card_that_is_stopped_is_waited_for_and_then_writes_nothing(tmp_path):
         file = opened(here / "file")
         write_until_kept(file, root / "file")
         os.fsync(file)
-        with stopped(server.process.pid):
+        with stopped(server.process):
             os.pwrite(file, b"of the card", 0)
             os.kill(card.daemon(), signal.SIGSTOP)
         (root / "file").write_bytes(b"of the host")  # waits until the card is cut off
@@ -54,7 +54,7 @@ def kept_without_room(tmp_path):
         with served(tmp_path) as (server, _, _, here):
             file = opened(here / "file")
             write_until_kept(file, root / "file")
-            with stopped(server.process.pid):
+            with stopped(server.process):
                 assert os.pwrite(file, bytes(BLOCK), 1 << 20) == BLOCK
                 fill_up(root)
             yield root, here, file
@@ -97,7 +97,7 @@ def test_a_disk_that_fails_is_told_of(tmp_path, told_by):
     with served(tmp_path, preexec_fn=lambda: seccomp.fail_writes_from(1 << 20)) as (server, _, root, here):
         file = opened(here / "file")
         content = write_until_kept(file, root / "file")
-        with stopped(server.process.pid):
+        with stopped(server.process):
             assert os.pwrite(file, bytes(BLOCK), 1 << 20) == BLOCK
         expect_told(told_by, errno.EIO, file, here / "file")
         if told_by in ("write", "close"):  # which the kernel may have dropped
@@ -159,7 +159,7 @@ def test_a_quota_that_others_use_up_is_told_of(tmp_path, told_by):
     with quota(tmp_path / "root", tmp_path / "image"), served(tmp_path) as (server, _, root, here):
         file = opened(here / "file")
         write_until_kept(file, root / "file")
-        with stopped(server.process.pid):
+        with stopped(server.process):
             assert os.pwrite(file, bytes(BLOCK), 1 << 20) == BLOCK
             fill_up(root)
         if told_by == "write":
@@ -228,7 +228,7 @@ def test_appends_that_were_kept_follow_what_is_there(tmp_path):
             assert (root / "file").read_bytes() == content
         content += append_until_kept(file, root / "file", program)
         program.fsync(file)
-        with stopped(server.process.pid):
+        with stopped(server.process):
             program.write(file, b"of the card")
             server.kill()
         with open(root / "file", "ab") as there:
@@ -264,7 +264,7 @@ def test_what_others_have_written_meanwhile_is_not_written_over(tmp_path):
         file = program.open(here / "file", os.O_RDWR | os.O_CREAT)
         size = len(write_until_kept(file, root / "file", by=program))
         program.fsync(file)
-        with stopped(server.process.pid):
+        with stopped(server.process):
             assert program.pwrite(file, b"of the card", 0) == 11
             server.kill()
         content = b"of the host" * 100
@@ -297,7 +297,7 @@ def test_writes_that_are_lost_at_the_end_are_named_in_the_log(tmp_path):
         file = program.open(here / "file", os.O_RDWR | os.O_CREAT)
         write_until_kept(file, root / "file", by=program)
         program.fsync(file)
-        with stopped(server.process.pid):
+        with stopped(server.process):
             program.pwrite(file, b"lost", 0)
             server.kill()
         assert "writes to file are lost: Input/output error" in card.end()

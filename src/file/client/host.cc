@@ -219,7 +219,6 @@ Result Host::put(File& file, Asked asked, std::span<const iovec> from) {
 }
 
 Result Host::append_again(Handle handle, std::uint64_t end, std::span<const std::byte> from) {
-  if (const auto lent = link_.lent().find(handle); lent && lent->appends()) return lent->append_again(end, from);
   const iovec buffer = buffer_of(from);
   const std::lock_guard lock(link_.mutex());
   const auto file = link_.find(handle);

@@ -33,7 +33,6 @@ int HostWrites::give_back(Handle handle) {
   HostLink::Asked asked{.once = true};  // the delegation ends with the connection
   asked.request.call = static_cast<std::uint32_t>(FileCall::return_write);
   const int error = link_.call(asked, file.get());
-  if (const auto lent = link_.lent().find(handle); lent && error == ECONNRESET) lent->end_lease();
   return error == ECONNRESET ? 0 : error;
 }
 
@@ -43,21 +42,16 @@ HostWrites::Written HostWrites::write(Handle handle, std::uint64_t offset, std::
   const auto file = link_.find(handle);
   if (file == nullptr) return {.result = Result::failure(EBADF)};
   if (HostLink::take_loss(*file)) return {.result = Result::failure(EIO)};
-  const auto lent = link_.lent().find(handle);
-  HostLink::Asked asked{.data = from, .once = lent != nullptr};
+  HostLink::Asked asked{.data = from};
   asked.data_bytes = std::min(Buffers(from).bytes(), layout::kFileMaxLength);
   asked.request.call = static_cast<std::uint32_t>(FileCall::write);
   asked.request.flags = layout::kFileWriteKept | by;
   asked.request.offset = offset;
   asked.request.length = asked.data_bytes;
   layout::FileAnswer answer{};
-  file->unflushed = lent == nullptr;  // a lent file's host cannot be rebooted without this process
+  file->unflushed = true;
   const int error = link_.call(asked, file.get(), {}, &answer);
   if (answer.value > asked.data_bytes) return {.result = Result::failure(EIO)};
-  if (lent != nullptr && (error == ECONNRESET || error == ESTALE)) {
-    lent->end_lease();
-    return {.result = Result::failure(ENOLCK), .begun = lent->has_begun(offset, from)};
-  }
   file->end = std::max(file->end, offset + answer.value);
   if (error != 0) return {.result = Result::failure(error, answer.value), .begun = answer.position != 0};
   return {.result = Result::moved(answer.value), .modified = answer.position};

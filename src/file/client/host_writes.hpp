@@ -22,8 +22,8 @@ class HostWrites {
   struct Written {
     Result result{};
     std::uint64_t modified = 0;  ///< the file's modification time after the write, in ns since 1970
-    /// Only with ENOLCK (not delegated): the request may have been sent before over a connection that broke, and the
-    /// file already has the beginning of its data.
+    /// Only with ENOLCK (not delegated): the request was sent before over a connection that broke, and the file already
+    /// has the beginning of its data.
     bool begun = false;
   };
 
@@ -36,7 +36,7 @@ class HostWrites {
   int delegate(Handle handle, std::uint64_t client, layout::FileStatus& status, std::uint64_t& room);
   /// Gives the file back, after all held-back data is written.
   int give_back(Handle handle);
-  /// Writes held-back data. ENOLCK: the file is not delegated any more. So it is for a lent file if the server is gone.
+  /// Writes held-back data. ESTALE: the server has ended the delegation, and other programs may have changed the file.
   /// @param by  kFileWriteBy...
   [[nodiscard]] Written write(Handle handle, std::uint64_t offset, std::span<const iovec> from, std::uint32_t by = 0);
 

@@ -16,8 +16,6 @@
 
 #include "base/move_above_fd_setsize.hpp"
 #include "base/not_cancelled.hpp"
-#include "file/client/bytes.hpp"
-#include "file/wire/already_written.hpp"
 #include "file/wire/status.hpp"
 
 namespace wherry::file {
@@ -168,30 +166,10 @@ Result LentFile::append(std::span<const iovec> from) {
   return Result::moved(static_cast<std::size_t>(n));
 }
 
-Result LentFile::append_again(std::uint64_t end, std::span<const std::byte> from) {
-  const NotCancelled here;
-  const auto there = already_appended(descriptor_.get(), end, from);
-  if (!there) return Result::failure(EIO);
-  const iovec rest = buffer_of(from.subspan(*there));
-  const Result result = rest.iov_len == 0 ? Result::moved(0) : append(std::span(&rest, 1));
-  return result.failed() && *there == 0 ? result : Result::moved(*there + result.bytes);
-}
-
-bool LentFile::has_begun(std::uint64_t offset, std::span<const iovec> from) const {
-  const NotCancelled here;
-  constexpr std::uint64_t kPage = 4096;
-  const auto first = std::ranges::find_if(from, [](const iovec& part) { return part.iov_len != 0; });
-  if (first == from.end()) return false;
-  const std::size_t bytes = std::min<std::size_t>(first->iov_len, kPage - offset % kPage);
-  return holds(descriptor_.get(), offset, {static_cast<const std::byte*>(first->iov_base), bytes});
-}
-
 std::uint64_t LentFile::end() const {
   const std::lock_guard lock(mutex_);
   return end_;
 }
-
-void LentFile::end_lease() const { ::fcntl(descriptor_.get(), F_SETLEASE, F_UNLCK); }
 
 int LentFile::status(layout::FileStatus& status) const {
   const NotCancelled here;

@@ -50,17 +50,10 @@ class LentFile {
   [[nodiscard]] Result write(std::uint64_t offset, std::span<const iovec> from) const;
   /// One system call, hence atomic. At most kMostParts buffers.
   [[nodiscard]] Result append(std::span<const iovec> from);
-  /// As Host::append_again. EIO: others have changed the file since.
-  [[nodiscard]] Result append_again(std::uint64_t end, std::span<const std::byte> from);
-  /// Whether the file has the beginning of `from` at `offset`, up to the end of a page.
-  [[nodiscard]] bool has_begun(std::uint64_t offset, std::span<const iovec> from) const;
   /// The end of the file after the last append.
   [[nodiscard]] std::uint64_t end() const;
   static constexpr std::size_t kMostParts = 1024;
   [[nodiscard]] int flush(bool data_only) const;
-  /// Ends the lease that the server has taken on this open file description, and which outlives the server. Other
-  /// opens of the file would wait for it, those of `append_again` and `has_begun` among them.
-  void end_lease() const;
   [[nodiscard]] int status(layout::FileStatus& status) const;
   [[nodiscard]] int set_size(std::uint64_t size) const;
   [[nodiscard]] int set_mode(std::uint32_t mode) const;

@@ -187,8 +187,8 @@ Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::
   if (how != Write::page) {
     if (const int error = file.errors().take_for_write(); error != 0) return Result::failure(error);
   }
-  // Under the server's kernel its descriptors are used, without requests, unless the program writes by a ring.
-  const bool keeps = !file.synchronises() && (!tree_.hosts().lends() || tree_.write_behind().keeps(node));
+  // Under the server's kernel its descriptors are used, without requests.
+  const bool keeps = !file.synchronises() && !tree_.hosts().lends();
   const bool is_append = how == Write::at_the_end || how == Write::kept_at_the_end;
   if (keeps && how == Write::kept_at_the_end && keep_append(node, file, from, by)) return Result::moved(from.size());
   const bool keeps_at = keeps && how == Write::kept && !file.appends();

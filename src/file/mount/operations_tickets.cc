@@ -68,23 +68,19 @@ int handle_written(fuse_req_t request, FileSystem& system, fuse_ino_t node, Open
   return 0;
 }
 
-/// Only for a file that nobody can read or map by this open file: the kernel does not see the writes. A lent file must
-/// have a name: without the server it outlives this daemon, and the next one must find it.
+/// Only for a file that nobody can read or map by this open file: the kernel does not see the writes.
 int attach_ring(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file,
                 const layout::WriteRingOffer& offer) {
   const bool may_have_ring = file.writes() && !file.reads() && !file.synchronises();
   // A program may have changed O_APPEND after the open.
-  if (!may_have_ring || (offer.appends != 0) != file.appends() || file.backing() != nullptr) return EOPNOTSUPP;
+  if (!may_have_ring || (offer.appends != 0) != file.appends() || file.backing() != nullptr ||
+      system.tree().hosts().lends())
+    return EOPNOTSUPP;
   WriteBehind& write_behind = system.tree().write_behind();
-  const bool lends = system.tree().hosts().lends();
-  if (lends && file.file().use()->lend(file.file().handle()) == nullptr) return EOPNOTSUPP;
-  if (!lends && !write_behind.keeps(node)) return EAGAIN;
+  if (!write_behind.keeps(node)) return EAGAIN;
   WriteRing::Taken taken = WriteRing::take(fuse_req_ctx(request)->pid, offer);
   if (taken.error != 0) return taken.error;
-  int error = write_behind.attach(node, file, std::move(taken.ring), writer_of(request));
-  // ServedTree::keep_open marks the file first, and then gives it back.
-  if (error == 0 && file.is_kept()) error = EOPNOTSUPP;
-  if (error != 0 && lends) write_behind.give_back(node);
+  const int error = write_behind.attach(node, file, std::move(taken.ring), writer_of(request));
   if (error == 0) fuse_reply_ioctl(request, 0, nullptr, 0);
   return error;
 }

@@ -154,8 +154,6 @@ void ServedTree::keep_open(NodeId parent, std::string_view name) {
     if (lent == nullptr) continue;
     open->set_kept();
     keeping_.descriptors->keep({.kind = KeptKind::file, .id = open->number()}, lent->descriptor());
-    // The next daemon finds files with held-back writes by their names.
-    write_behind_.give_back(*node);
   }
 }
 

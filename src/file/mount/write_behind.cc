@@ -177,9 +177,8 @@ bool WriteBehind::append(NodeId node, OpenFile& file, std::span<const std::byte>
   return false;
 }
 
-int WriteBehind::attach(NodeId node, OpenFile& file, std::unique_ptr<WriteRing> ring, const Writer& by) {
-  Kept kept = find(node);
-  if (kept == nullptr) kept = ask(node, file);
+int WriteBehind::attach(NodeId node, const OpenFile& file, std::unique_ptr<WriteRing> ring, const Writer& by) {
+  const Kept kept = find(node);
   if (kept == nullptr || &kept->file() != &file) return EAGAIN;
   const int error = kept->attach(std::move(ring), by, [this](WriteRing& made, WriteBuffer::FileNumber number) {
     const KeptKey key{.kind = KeptKind::ring, .id = number};

@@ -59,8 +59,9 @@ class WriteBehind {
   /// @param begin  called first, with the end of the file
   bool append(NodeId node, OpenFile& file, std::span<const std::byte> from, const Writer& by,
               const std::function<void(std::uint64_t)>& begin);
-  /// Takes writes to the file by this ring, too, and holds them back. Returns 0 or an errno value. EAGAIN: not now.
-  int attach(NodeId node, OpenFile& file, std::unique_ptr<WriteRing> ring, const Writer& by);
+  /// Takes writes to the file by this ring, too, while they are held back. Returns 0 or an errno value. EAGAIN: they
+  /// are not.
+  int attach(NodeId node, const OpenFile& file, std::unique_ptr<WriteRing> ring, const Writer& by);
   /// Takes what is in the file's ring, so that there is room.
   void take_ring(NodeId node);
   /// Waits until all acknowledged writes to the file are written, or have failed.

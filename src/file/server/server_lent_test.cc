@@ -11,11 +11,9 @@
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -23,7 +21,6 @@
 #include "file/client/lent_file.hpp"
 #include "file/wire/status.hpp"
 #include "tests/common/pattern.hpp"
-#include "tests/common/recall_watcher.hpp"
 #include "tests/common/refused_calls.hpp"
 #include "tests/common/served_directory.hpp"
 
@@ -218,38 +215,6 @@ TEST(LentFiles, NobodyWaitsForADeadServerWhoNeedsNone) {
     return true;
   });
   EXPECT_EQ(client.wait(), 0);
-}
-
-TEST(LentFiles, OfADeadServerAWriteThatWasHeldBackIsTheCallersAndTheLeaseEnds) {
-  const ServedDirectory served;
-  const auto path = served.root() / "file";
-  std::ofstream(path) << "content";
-  if (!has_leases(path)) GTEST_SKIP() << "no leases here: " << std::strerror(errno);
-  const RecallWatcher watcher(served);
-  Host host(borrower(served));
-  const Host::Opened file = host.open("file", kFileOpenWrite);
-  ASSERT_NE(host.lend(file.handle), nullptr);
-  FileStatus status{};
-  std::uint64_t room = 0;
-  ASSERT_EQ(host.writes().delegate(file.handle, watcher.number(), status, room), 0);
-  ASSERT_NE(room, 0U);
-  const auto write = [&](std::string_view text) {
-    const iovec part{const_cast<char*>(text.data()), text.size()};
-    return host.writes().write(file.handle, 0, std::span(&part, 1));
-  };
-  EXPECT_EQ(write("before").result.bytes, 6U);
-  served.kill();
-  HostWrites::Written written = write("after");
-  EXPECT_EQ(written.result.error, ENOLCK);
-  EXPECT_FALSE(written.begun);
-  const UniqueFd opened(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
-  EXPECT_TRUE(opened.valid()) << std::strerror(errno);
-  EXPECT_EQ(content_of(path), "beforet");
-  // As if the server had died in the middle of the request.
-  EXPECT_EQ(host.write(file.handle, 0, as_data("after")).bytes, 5U);
-  written = write("after");
-  EXPECT_EQ(written.result.error, ENOLCK);
-  EXPECT_TRUE(written.begun);
 }
 
 TEST(LentFiles, AServerThatDiesBeforeItsDescriptorIsTakenLosesNothing) {
