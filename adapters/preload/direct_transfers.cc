@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "direct_transfers.hpp"
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -166,7 +167,7 @@ class ReadByMount {
   [[nodiscard]] bool is_typical() const {
     if (in_place_ != nullptr || !is_hit_) return route_ != Route::in_place || in_place_->is_typical;
     const Entry* const entry = entry_of(fd_);
-    return entry == nullptr || entry->file.is_refused();
+    return entry == nullptr || entry->file.is_refused() || access_of(fd_) != O_RDONLY;
   }
 
  private:
@@ -180,8 +181,8 @@ class ReadByMount {
 std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t offset, ReadByMount by_mount) {
   if (!is_usual(bytes, offset)) return std::nullopt;
   const auto at = static_cast<std::uint64_t>(offset);
-  if (!reports() && is_expected_hit(fd, at, bytes)) return by_mount(true);
   pthread_testcancel();
+  if (!reports() && is_expected_hit(fd, at, bytes)) return by_mount(true);
   const int error = errno;
   ChosenWay chosen;
   std::int64_t got = -1;
@@ -224,12 +225,11 @@ std::optional<ssize_t> write_at(int fd, const void* buffer, std::size_t bytes, o
 /// meanwhile: a handler that uses the descriptor would wait for the code that it interrupts.
 class OwnOffset {
  public:
-  /// @param cost  is added to what the descriptor's reads have cost
-  OwnOffset(int fd, Entry& entry, State before, std::uint64_t cost) noexcept
+  OwnOffset(int fd, Entry& entry, State before) noexcept
       : call_(kMostWaitMs, true),
         fd_(fd),
         entry_(entry),
-        after_{before.word + cost},
+        after_(before),
         moving_(before.with(Mode::moving, before.number())) {
     is_held_ = before.inside() == 0 && entry.exchange(before, moving_);
     if (!is_held_) return;
@@ -244,7 +244,9 @@ class OwnOffset {
 
   /// Negative: it cannot be used.
   [[nodiscard]] off_t offset() const { return offset_; }
-  void advance(ssize_t bytes) const noexcept {
+  /// @param cost  is added to what the descriptor's reads have cost
+  void advance(ssize_t bytes, std::uint64_t cost) noexcept {
+    after_.word += cost;
     if (bytes > 0 && entry_.load().word == moving_.word) WHERRY_NEXT(lseek, fd_, offset_ + bytes, SEEK_SET);
   }
 
@@ -258,7 +260,8 @@ class OwnOffset {
   off_t offset_ = -1;
 };
 
-/// Makes a transfer at the descriptor's offset: `transfer(offset, kernels)`. `cost` is as of OwnOffset.
+/// Makes a transfer at the descriptor's offset: `transfer(offset, kernels)`. `cost` is that of a transfer past the
+/// mount.
 template <typename Transfer>
 std::optional<ssize_t> at_offset(int fd, Entry& entry, State before, std::uint64_t cost, KernelsCall kernels,
                                  Transfer transfer) {
@@ -267,7 +270,7 @@ std::optional<ssize_t> at_offset(int fd, Entry& entry, State before, std::uint64
   // Before others wait for the offset: the loader waits for constructors, and one of these may fork.
   if (!is_direct_loaded() && may_become_direct(fd)) load_direct();
   std::optional<OwnOffset> own;
-  own.emplace(fd, entry, before, cost);
+  own.emplace(fd, entry, before);
   if (own->offset() < 0) {
     errno = error;
     return std::nullopt;
@@ -278,7 +281,7 @@ std::optional<ssize_t> at_offset(int fd, Entry& entry, State before, std::uint64
     return kernels();
   };
   const auto moved = transfer(own->offset(), KernelsCall(call));
-  if (own && moved) own->advance(*moved);
+  if (own && moved) own->advance(*moved, cost);
   return moved;
 }
 

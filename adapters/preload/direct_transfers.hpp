@@ -44,7 +44,7 @@ std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off
                                     const InPlace* in_place = nullptr);
 std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t bytes, off_t offset);
 /// `read` and `write` of a descriptor whose state is `before`. If the state has changed, they return nothing.
-/// @param cost  of a read, is added to what the descriptor's reads have cost
+/// @param cost  is added to what the descriptor's reads have cost, if the read goes past the mount
 std::optional<ssize_t> read_direct(int fd, Entry& entry, State before, std::uint64_t cost, void* buffer,
                                    std::size_t bytes, KernelsCall kernels);
 std::optional<ssize_t> write_direct(int fd, Entry& entry, State before, const void* buffer, std::size_t bytes,

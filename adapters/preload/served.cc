@@ -118,8 +118,10 @@ bool copy(Entry& entry, State state, void* buffer, std::size_t bytes, off_t offs
   };
   const InPlace in_place{.copy = KernelsCall(copy_here), .is_typical = is_typical};
   if (const auto moved = pread_direct(fd, buffer, bytes, offset, &in_place)) return *moved;
-  const ssize_t result = WHERRY_NEXT(pread, fd, buffer, bytes, offset);
-  if (reports()) count_transfer(fd, false, Route::kernel, result);
+  // Not past the mount, for whatever reason.
+  const bool is_here = is_in_place(fd, entry, state, offset, bytes, false) && copy(entry, state, buffer, bytes, offset);
+  const ssize_t result = is_here ? static_cast<ssize_t>(bytes) : WHERRY_NEXT(pread, fd, buffer, bytes, offset);
+  if (reports()) count_transfer(fd, false, is_here ? Route::in_place : Route::kernel, result);
   return result;
 }
 

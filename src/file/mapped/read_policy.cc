@@ -16,8 +16,8 @@ bool is_span_resident(const MappedFile& file, std::uint64_t offset) {
 /// Whether to make a long read, or one out of order, in place. On a delegating mount the kernel's copy is never the
 /// faster one if it has the pages, and a page fault takes longer than a read.
 bool is_worth_it(const MappedFile& file, std::uint64_t offset, std::uint64_t bytes) {
+  if (!file.needs_delegation()) return bytes <= kLongestCopy && was_touched(file.serial(), offset, bytes);
   if (!was_touched(file.serial(), offset, bytes)) return false;
-  if (!file.needs_delegation()) return bytes <= kLongestCopy;
   const bool is_end_resident = file.is_resident(offset + bytes - 1);
   return bytes <= kPart ? is_end_resident
                         : is_end_resident && file.is_resident(offset) && file.is_resident(offset + bytes / 2);
