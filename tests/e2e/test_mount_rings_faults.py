@@ -110,12 +110,13 @@ sys.stdout.buffer.write(content)
         card.end()
 
 
-# Writes until a write, fsync or close returns an error, and prints it.
+# Writes until a write, fsync or close returns an error, and prints it. So much that some request to the server begins
+# behind the first MiB.
 WRITE_UNTIL_TOLD = r"""
 begin(sys.argv[1])
 say()
 try:
-    for _ in range(2000):
+    for _ in range(4000):
         assert os.write(file, b"x" * 1000) == 1000
         if sys.argv[2] == "write":
             os.stat(sys.argv[1])

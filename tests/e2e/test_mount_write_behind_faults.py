@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import seccomp
@@ -26,13 +27,25 @@ def namespace(tmp_path_factory):
 
 
 def test_a_card_that_is_stopped_is_waited_for_and_then_writes_nothing(tmp_path):
+    def stop_daemon_that_keeps(file):
+        """False: it may have sent the write before, which it does after 50 ms."""
+        begun = time.monotonic()
+        os.pwrite(file, b"of the card", 0)
+        os.kill(card.daemon(), signal.SIGSTOP)
+        return time.monotonic() - begun < 0.02
+
     with served(tmp_path, "--recall-timeout", "0.5") as (server, card, root, here):
         file = opened(here / "file")
-        write_until_kept(file, root / "file")
-        os.fsync(file)
-        with stopped(server.process):
-            os.pwrite(file, b"of the card", 0)
-            os.kill(card.daemon(), signal.SIGSTOP)
+        keeps = False
+        while not keeps:
+            write_until_kept(file, root / "file")
+            os.fsync(file)
+            with stopped(server.process):
+                keeps = stop_daemon_that_keeps(file)
+                if not keeps:
+                    os.kill(card.daemon(), signal.SIGCONT)
+            if not keeps:
+                os.ftruncate(file, 0)
         (root / "file").write_bytes(b"of the host")  # waits until the card is cut off
         os.kill(card.daemon(), signal.SIGCONT)
         with pytest.raises(OSError) as failed:
