@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which way a program's large transfers take on a mount: past it, in place or by the kernel, as `auto` or the program chooses."""
+
+import os
+
+import pytest
+from host_path import here, namespace, run, server  # noqa: F401
+
+MIB = 1 << 20
+
+# Reads a file until all of it is in the page cache, or `passes` times.
+READ_AGAIN = r"""
+import ctypes, itertools
+passes = int(sys.argv[1])
+file = os.open("file", os.O_RDONLY)
+size = os.fstat(file).st_size
+def cached():
+    pages, found = (ctypes.c_uint64 * 2)(0, size), (ctypes.c_uint64 * 5)()
+    assert ctypes.CDLL(None).syscall(451, file, pages, found, 0) == 0  # cachestat
+    return found[0] * os.sysconf("SC_PAGE_SIZE")
+for _ in itertools.count() if passes == 0 else range(passes):
+    if cached() >= size:
+        break
+    for offset in range(0, size, 1 << 20):
+        assert len(os.pread(file, 1 << 20, offset)) == 1 << 20
+print(cached())
+"""
+
+
+def test_auto_brings_a_file_that_is_read_again_into_the_page_cache(server, here, tmp_path):
+    (tmp_path / "root/file").write_bytes(os.urandom(8 * MIB))
+    assert int(run(server, here, READ_AGAIN, 20, path="host")[0]) == 0
+    server.env["WHERRY_RING"] = "4096"  # so that hits are faster on every machine
+    assert int(run(server, here, READ_AGAIN, 0, path="auto")[0]) == 8 * MIB
+
+
+CHOOSING = """
+import ctypes
+choose = ctypes.CDLL(None).wherry_fd_set_path
+KERNEL, CACHE, HOST = 2, 3, 5
+file = os.open("file", os.O_RDONLY)
+out = os.open("out", os.O_WRONLY | os.O_CREAT)
+def transfers(times, path=None):
+    for fd in (file, out) if path else ():
+        assert choose(fd, path) == 0
+    for i in range(times):
+        assert os.pread(file, 1 << 16, 0) == bytes(1 << 16)
+        assert os.pwrite(out, bytes(1 << 16), 0) == 1 << 16
+"""
+
+
+@pytest.mark.parametrize("path", [None, "kernel", "host"])
+def test_a_program_chooses_for_a_descriptor_whether_transfers_go_past_the_mount(server, here, tmp_path, path):
+    (tmp_path / "root/file").write_bytes(bytes(1 << 16))
+    code = CHOOSING + "transfers(3, HOST); transfers(10, KERNEL); transfers(20, CACHE); transfers(40, HOST)"
+    _, report = run(server, here, code, path=path)
+    assert report.calls("reads from the host") == report.calls("writes to the host") == 43, report.said
+    _, report = run(server, here, CHOOSING + "choose(file, KERNEL); transfers(7)", path=path)
+    assert report.calls("reads from the host") == 0, report.said
+    assert report.calls("writes to the host") == (7 if path == "host" else 0), report.said
+
+
+READ_ONCE = """
+for i in range(int(sys.argv[1])):
+    file = os.open(f"file{i}", os.O_RDONLY)
+    for offset in range(0, 1 << 20, 1 << 16):
+        assert len(os.pread(file, 1 << 16, offset)) == 1 << 16
+    os.close(file)
+"""
+
+
+def test_auto_does_not_connect_to_the_server_for_a_few_small_reads(server, here, tmp_path):
+    for i in range(8):
+        (tmp_path / f"root/file{i}").write_bytes(os.urandom(MIB))
+    assert run(server, here, READ_ONCE, 4, path="auto")[1].calls("reads from the host") == 0
+    assert run(server, here, READ_ONCE, 1, path="host")[1].calls("reads from the host") == 16
+    assert run(server, here, READ_ONCE, 8, path="auto")[1].calls("reads from the host") > 0
+
+
+WRITE_SMALL = r"""
+file = os.open("file", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+data = os.urandom(1 << 16)
+for i in range(int(sys.argv[1])):
+    assert os.pwrite(file, data, i % 128 << 16) == 1 << 16
+"""
+
+
+def test_auto_leaves_small_writes_to_the_mount_which_keeps_them(server, here):
+    assert run(server, here, WRITE_SMALL, 4000, path="host")[1].calls("writes to the host") == 4000
+    server.env["WHERRY_PEER_RING"] = "4096"  # so that writes past the mount take longer on every machine
+    _, report = run(server, here, WRITE_SMALL, 20_000, path="auto")
+    # On busy cores it takes auto some time to find out.
+    assert report.calls("writes by a ring") > 2000, report.said
+
+
+@pytest.mark.parametrize("path, least", [("auto", 1), (None, 400)])  # on `auto` some go past the mount, if that is faster
+def test_long_reads_of_pages_in_memory_are_made_in_place(server, here, path, least):
+    content = os.urandom(16 << 20)
+    (server.root / "file").write_bytes(content)
+    assert (here / "file").read_bytes() == content  # through the mount: it has all pages then
+    _, report = run(server, here, """
+import os, sys
+file = os.open(sys.argv[1], os.O_RDONLY)
+content = os.pread(file, 16 << 20, 0)
+for i in range(800):
+    offset = i % 4 << 22
+    assert os.pread(file, 4 << 20, offset) == content[offset:offset + (4 << 20)]
+""", here / "file", path=path)
+    assert report.calls("reads in place") >= least and report.calls("reads by the kernel") < 400, report.said
