@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from program import PROGRAM, environment
-from waiting import WATCHDOG, wait_until
+from waiting import WATCHDOG, wait_until, wait_until_stopped
 
 MOUNT_PROGRAM = os.path.join(os.path.dirname(os.path.realpath(PROGRAM)), "wherry-mount")
 NEW_MOUNT_NAMESPACE = 0x20000
@@ -109,6 +109,16 @@ class Mount:
     def daemon(self):
         """The process that serves; None at a moment in which there is none."""
         return max(children_of(self.process.pid), default=None)
+
+    @contextlib.contextmanager
+    def stopped_daemon(self):
+        daemon = self.daemon()
+        os.kill(daemon, signal.SIGSTOP)
+        try:
+            wait_until_stopped(daemon)
+            yield
+        finally:
+            os.kill(daemon, signal.SIGCONT)
 
     def kill_daemon(self):
         """Returns once another one is there."""

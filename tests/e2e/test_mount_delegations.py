@@ -115,12 +115,10 @@ def test_a_card_that_is_stopped_holds_nobody_up(tmp_path, opened):
         mount = Mount(server, tmp_path / "mount")
         with mount as here:
             file = opened(here / "file")
-            daemon = mount.daemon()
             for i in range(3):
                 wait_until_delegated(file)
-                os.kill(daemon, signal.SIGSTOP)
-                (tmp_path / "file").write_bytes(b"%03d" % i)
-                os.kill(daemon, signal.SIGCONT)
+                with mount.stopped_daemon():
+                    (tmp_path / "file").write_bytes(b"%03d" % i)
                 assert os.pread(file, 100, 0) == b"%03d" % i
 
 

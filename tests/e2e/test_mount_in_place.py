@@ -186,14 +186,10 @@ def test_no_read_is_made_in_place_while_the_daemon_is_stopped(tmp_path, readers)
         mount = Mount(server, tmp_path / "mount")
         with mount as here:
             program = readers(here / "file")
-            daemon = mount.daemon()
             program.wait_until_in_place()
-            os.kill(daemon, signal.SIGSTOP)
-            try:
+            with mount.stopped_daemon():
                 change(tmp_path / "file", b"new", 8192)
                 program.send("read 3 8192")
-            finally:
-                os.kill(daemon, signal.SIGCONT)
             assert bytes.fromhex(program.answer()) == b"new"
 
 

@@ -27,27 +27,26 @@ def namespace(tmp_path_factory):
 
 
 def test_a_card_that_is_stopped_is_waited_for_and_then_writes_nothing(tmp_path):
-    def stop_daemon_that_keeps(file):
-        """False: it may have sent the write before, which it does after 50 ms."""
-        begun = time.monotonic()
-        os.pwrite(file, b"of the card", 0)
-        os.kill(card.daemon(), signal.SIGSTOP)
-        return time.monotonic() - begun < 0.02
+    def write_that_is_kept(stack):
+        """Stops the daemon before it sends the write, which it does after 50 ms. False: it may have done so."""
+        with stopped(server.process):
+            begun = time.monotonic()
+            os.pwrite(file, b"of the card", 0)
+            stack.enter_context(card.stopped_daemon())
+            return time.monotonic() - begun < 0.05
 
     with served(tmp_path, "--recall-timeout", "0.5") as (server, card, root, here):
         file = opened(here / "file")
-        keeps = False
-        while not keeps:
+        is_kept = False
+        while not is_kept:
             write_until_kept(file, root / "file")
             os.fsync(file)
-            with stopped(server.process):
-                keeps = stop_daemon_that_keeps(file)
-                if not keeps:
-                    os.kill(card.daemon(), signal.SIGCONT)
-            if not keeps:
+            with contextlib.ExitStack() as stack:
+                is_kept = write_that_is_kept(stack)
+                if is_kept:
+                    (root / "file").write_bytes(b"of the host")  # waits until the card is cut off
+            if not is_kept:
                 os.ftruncate(file, 0)
-        (root / "file").write_bytes(b"of the host")  # waits until the card is cut off
-        os.kill(card.daemon(), signal.SIGCONT)
         with pytest.raises(OSError) as failed:
             os.fsync(file)
         assert failed.value.errno == errno.ESTALE

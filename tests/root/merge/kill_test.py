@@ -17,8 +17,8 @@ from processes import (
     start_waiting_worker,
     start_worker,
     stopped_child,
-    wait_until_stopped,
 )
+from waiting import wait_until_stopped
 
 
 def test_a_worker_that_is_killed_loses_only_its_unfinished_file(tmp_path):

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import uproot
+from waiting import wait_until_stopped
 
 HERE = Path(__file__).parent
 # Not there where only tests of the library are run, which load this, too.
@@ -32,17 +33,6 @@ def children_of(pid):
         return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except (FileNotFoundError, ProcessLookupError):
         return []
-
-
-def wait_until_stopped(pid):
-    """All of its threads. Or until it has ended."""
-    tasks = Path(f"/proc/{pid}/task")
-    while tasks.exists():
-        try:
-            if {task.joinpath("stat").read_text().rsplit(") ")[1][0] for task in tasks.iterdir()} <= {"T", "Z"}:
-                return
-        except (FileNotFoundError, ProcessLookupError):
-            pass  # a thread has just ended
 
 
 def kill_both(server):

@@ -20,8 +20,8 @@ from processes import (
     preloading,
     start,
     start_worker,
-    wait_until_stopped,
 )
+from waiting import wait_until_stopped
 
 
 # Is asked to stop, once, where a process has just been forked.

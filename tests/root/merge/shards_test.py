@@ -25,8 +25,8 @@ from processes import (
     start,
     start_worker,
     stopped_child,
-    wait_until_stopped,
 )
+from waiting import wait_until_stopped
 
 ROOT.gInterpreter.Declare(r"""
 #include <TFile.h>
