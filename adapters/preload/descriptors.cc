@@ -58,7 +58,7 @@ State settled(const Entry& entry) noexcept {
   return state;
 }
 
-void forget(int fd) noexcept { remember(fd, false); }
+void forget(int fd) noexcept { remember(fd, Access::other); }
 
 namespace {
 
@@ -96,12 +96,13 @@ State begin_generation_of(Entry& entry, Mode mode) {
 
 }  // namespace
 
-void remember(int fd, bool alone) noexcept {
+void remember(int fd, Access access) noexcept {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr) return;
   entry->progress.store(0, std::memory_order_relaxed);
   entry->choice.store(Choice::none, std::memory_order_relaxed);
-  begin_generation_of(*entry, alone ? Mode::own : Mode::unknown);
+  entry->access.store(access, std::memory_order_relaxed);
+  begin_generation_of(*entry, access == Access::other ? Mode::unknown : Mode::own);
   unmap_file_of_last_generation(fd, *entry);
   forget_ring(fd);
   forget_direct(fd);

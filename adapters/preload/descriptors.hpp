@@ -67,14 +67,20 @@ struct State {
   [[nodiscard]] constexpr bool tracked() const { return mode() == Mode::user || mode() == Mode::shared; }
 };
 
+/// What a descriptor in mode `own` was opened for.
+enum class Access : std::uint8_t { other, reads, writes, both };
+
 /// The path chosen for an open file, or found from its name.
 enum class Choice : std::uint8_t { none, automatic, cache, kernel, host };
 
 struct alignas(64) Entry {
   std::atomic<std::uint64_t> state{0};
   // Only a hint: any thread that reads stores it, even after another thread has closed the descriptor.
-  std::atomic<std::uint64_t> progress{0};  ///< where the last read ended, and how it was served (progress.hpp)
+  /// Where the last read ended, and how it was served (progress.hpp). If it may have a ring: writes before the next
+  /// attempt.
+  std::atomic<std::uint64_t> progress{0};
   std::atomic<Choice> choice{Choice::none};
+  std::atomic<Access> access{Access::other};
   file::mapped::MappedFile file;  ///< of a tracked descriptor, by rule 2
 
   [[nodiscard]] State load() const {
@@ -84,6 +90,11 @@ struct alignas(64) Entry {
   /// it.
   [[nodiscard]] State load_in_setup() const {
     return {state.load(std::memory_order_seq_cst)};  // SETUP barrier: the lock was taken before
+  }
+  /// Whether the kernel's reads may be replaced by reads in place. A descriptor that may have a ring has none.
+  [[nodiscard]] bool may_be_tracked() const {
+    const Access now = access.load(std::memory_order_relaxed);
+    return now == Access::other || now == Access::reads;
   }
   /// Compare-exchange. If it fails, returns false and sets `before` to the current value.
   bool exchange(State& before, State after) {
@@ -132,9 +143,9 @@ void drop_mapping(int fd) noexcept;
 /// The same, if the engine unmaps the file (file::mapped::Revoke).
 void revoke_mapping(std::uintptr_t fd, std::uint32_t region) noexcept;
 
-/// Begins a generation for a descriptor that was opened here. `alone`: it is read-only or write-only, and nothing else
-/// shares its offset.
-void remember(int fd, bool alone) noexcept;
+/// Begins a generation for a descriptor. `other`: something else may use its offset, otherwise it was opened here for
+/// this access.
+void remember(int fd, Access access) noexcept;
 
 /// Held by the one thread that stores the fields of this descriptor (rule 2). The constructor only tries: if it fails,
 /// the next call does the work. Signals are blocked meanwhile, because a handler might leave by a jump.

@@ -28,7 +28,7 @@ namespace {
 /// A descriptor of this program's own file, whose entry starts a new generation.
 class Descriptors : public testing::Test {
  protected:
-  Descriptors() : fd_(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)) { opened_alone(fd_); }
+  Descriptors() : fd_(open("/proc/self/exe", O_RDONLY | O_CLOEXEC)) { opened_alone(fd_, Access::reads); }
   ~Descriptors() override {
     forget(fd_);
     close(fd_);
@@ -104,7 +104,7 @@ TEST_F(Descriptors, AnOffsetThatIsSetWhileItIsTakenIsNotLost) {
   off_t lost = 0;
   for (off_t i = 1; i <= kRounds; i++) {
     lseek(fd_, 0, SEEK_SET);
-    opened_alone(fd_);
+    opened_alone(fd_, Access::reads);
     begun = i;
     own();
     while (done != i) sched_yield();
@@ -124,7 +124,7 @@ TEST_F(Descriptors, NoOffsetIsTakenWhileAnotherCallUsesIt) {
 TEST_F(Descriptors, WhatIsOpenedWhileAllIsSharedStaysTheKernels) {
   const AllShared shared;
   EXPECT_EQ(state().mode(), Mode::unknown);
-  opened_alone(fd_);
+  opened_alone(fd_, Access::reads);
   EXPECT_EQ(state().mode(), Mode::unknown);
 }
 
@@ -142,7 +142,7 @@ TEST_F(Descriptors, AChosenPathIsNotThatOfTheNextFileWithTheNumber) {
   Entry& entry = *entry_of(fd_);
   EXPECT_EQ(entry.choice, Choice::cache);
   const std::uint64_t late = entry.progress;
-  opened_alone(fd_);
+  opened_alone(fd_, Access::reads);
   entry.progress = late;
   EXPECT_EQ(entry.choice, Choice::none);
 }
@@ -152,7 +152,7 @@ TEST_F(Descriptors, NoDescriptorIsThisProcesssOwnAtTheMomentOfAFork) {
   std::atomic<bool> over = false;
   std::thread opener([&] {
     while (!over) {
-      opened_alone(fd_);
+      opened_alone(fd_, Access::reads);
       own();
     }
   });
@@ -243,7 +243,7 @@ TEST_F(Descriptors, NothingIsTrackedWhileADescriptorIsClosed) {
   EXPECT_EQ(state().mode(), Mode::unknown);
   {
     const Closing closing(fd_);
-    opened_alone(fd_);
+    opened_alone(fd_, Access::reads);
   }
   EXPECT_EQ(state().mode(), Mode::own) << "the number was opened again before close() returned";
 }

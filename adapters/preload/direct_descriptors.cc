@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <cerrno>
+
 #include "descriptors.hpp"
 #include "directories.hpp"
 #include "next.hpp"
@@ -12,6 +14,14 @@ namespace wherry::preload {
 
 bool look(int fd, struct statx& found) noexcept {
   return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO | STATX_SIZE, &found) == 0;
+}
+
+bool is_on_mount(int fd) noexcept {
+  const int error = errno;
+  struct statx found{};
+  const bool is = look(fd, found) && on_mount_device(found.stx_dev_major, found.stx_dev_minor);
+  errno = error;
+  return is;
 }
 
 std::optional<files::Path> path_of_transfers(int fd) noexcept {

@@ -14,6 +14,9 @@ namespace wherry::preload {
 /// Gets the kernel's knowledge of a descriptor's file. Does not ask the mount.
 bool look(int fd, struct statx& found) noexcept;
 
+/// Whether the file of a descriptor is on a mount of the served directories. Does not ask the mount. Keeps errno.
+bool is_on_mount(int fd) noexcept;
+
 /// Returns the path that was chosen for a descriptor, or for its file if that lies below one of the directories.
 std::optional<files::Path> path_of_transfers(int fd) noexcept;
 

@@ -291,14 +291,7 @@ bool may_be_direct(int fd, std::size_t bytes) noexcept {
   return bytes >= least_direct() && !in_vfork_child() && entry_of(fd) != nullptr && is_ready(fd);
 }
 
-bool may_become_direct(int fd) noexcept {
-  if (least_direct() == SIZE_MAX || in_vfork_child()) return false;
-  const int error = errno;
-  struct statx found{};
-  const bool may = look(fd, found) && on_mount_device(found.stx_dev_major, found.stx_dev_minor);
-  errno = error;
-  return may;
-}
+bool may_become_direct(int fd) noexcept { return least_direct() != SIZE_MAX && !in_vfork_child() && is_on_mount(fd); }
 
 std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset, const InPlace* in_place) {
   auto kernels = [&] { return WHERRY_NEXT(pread, fd, buffer, bytes, offset); };

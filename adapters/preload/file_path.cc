@@ -54,9 +54,11 @@ WHERRY_HOOK int wherry_fd_set_path(int fd, int path) {
   if (choice == Choice::host) allow_direct(Path::host);
   if (choice != Choice::kernel) forget_direct(fd);  // the next transfer looks at the choice
   if (!in_place) return 0;
-  Progress progress = Progress::of(entry->progress.load(std::memory_order_relaxed));
-  progress.policy.way = wherry::file::mapped::ReadPolicy::Way::look;
-  entry->progress.store(progress.word(), std::memory_order_relaxed);
+  if (entry->may_be_tracked()) {
+    Progress progress = Progress::of(entry->progress.load(std::memory_order_relaxed));
+    progress.policy.way = wherry::file::mapped::ReadPolicy::Way::look;
+    entry->progress.store(progress.word(), std::memory_order_relaxed);
+  }
   // A descriptor that was left to the kernel is checked again.
   State before = entry->load();
   while (before.mode() == Mode::never && !entry->exchange(before, before.with(Mode::unknown, 0))) {

@@ -14,6 +14,7 @@
 #include "file/mapped/regions.hpp"
 #include "hook.hpp"
 #include "next.hpp"
+#include "sharing.hpp"
 #include "stepping_aside.hpp"
 #include "write_rings.hpp"
 
@@ -42,6 +43,7 @@ std::size_t bytes_of_segment(int segment) {
 }  // namespace
 
 WHERRY_HOOK void* mmap(void* place, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
+  if ((flags & MAP_ANONYMOUS) == 0) map_by_kernel(fd);
   return take_place(names_place(flags), place, bytes,
                     [&] { return WHERRY_NEXT(mmap, place, bytes, protection, flags, fd, offset); });
 }

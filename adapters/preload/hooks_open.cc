@@ -16,6 +16,7 @@
 #include <cstring>
 
 #include "descriptors.hpp"
+#include "direct_descriptors.hpp"
 #include "direct_files.hpp"
 #include "directories.hpp"
 #include "hook.hpp"
@@ -38,20 +39,32 @@ int __openat_2(int at, const char* path, int flags);
 
 namespace wherry::preload {
 
+namespace {
+
+/// `other`: the descriptor gains nothing from an offset of its own.
+Access alone_for(int fd, int flags) {
+  constexpr int kOther = O_PATH | O_DIRECT | O_DIRECTORY | O_TRUNC;
+  constexpr int kOtherWrites = O_PATH | O_DIRECT | O_SYNC | O_DSYNC;
+  // The C library's stdio uses the offsets of the standard streams.
+  if (fd <= STDERR_FILENO) return Access::other;
+  const int access = flags & O_ACCMODE;
+  if (access == O_RDONLY) return (flags & kOther) == 0 ? Access::reads : Access::other;
+  if ((flags & kOtherWrites) != 0 || !any_directories()) return Access::other;
+  if (access == O_WRONLY) return Access::writes;
+  // Elsewhere its reads at given offsets may be made in place.
+  return access == O_RDWR && is_on_mount(fd) ? Access::both : Access::other;
+}
+
+}  // namespace
+
 int opened(int fd, int flags) noexcept {
   if (fd < 0) return fd;
   const int error = errno;
   if (!in_vfork_child()) {
-    constexpr int kOther = O_PATH | O_DIRECT | O_DIRECTORY | O_TRUNC;
-    constexpr int kOtherWrites = O_PATH | O_DIRECT | O_SYNC | O_DSYNC;
-    const bool reads = (flags & O_ACCMODE) == O_RDONLY && (flags & kOther) == 0;
-    const bool writes = (flags & O_ACCMODE) == O_WRONLY && (flags & kOtherWrites) == 0 && any_directories();
-    // The C library's stdio uses the offsets of the standard streams.
-    if ((reads || writes) && fd > STDERR_FILENO) {
-      opened_alone(fd);
-    } else {
-      remember(fd, false);
-    }
+    if (const Access access = alone_for(fd, flags); access != Access::other)
+      opened_alone(fd, access);
+    else
+      remember(fd, access);
   }
   if ((flags & O_TRUNC) != 0) shortened(fd);
   errno = error;

@@ -29,6 +29,7 @@ using file::mapped::cost_of_read;
 using file::mapped::Progress;
 
 bool has_spent_enough(const Entry& entry, State state, std::uint64_t bytes) {
+  if (!entry.may_be_tracked()) return false;
   // The file is never mapped then, so its cost need not be counted, unless its reads may go past a mount.
   if (chosen_path() == Path::kernel && !any_rules() && least_direct() == SIZE_MAX) return true;
   if (state.spent() < file::mapped::kSpentBeforeEager) return false;
@@ -69,8 +70,8 @@ bool try_tracking(int fd, Entry& entry, State before) {
 }
 
 /// The cost of a read that is about to be made.
-std::uint64_t more_spent(State before, std::uint64_t bytes) {
-  return before.spent() < file::mapped::kMostSpent ? cost_of_read(bytes) : 0;
+std::uint64_t more_spent(const Entry& entry, State before, std::uint64_t bytes) {
+  return entry.may_be_tracked() && before.spent() < file::mapped::kMostSpent ? cost_of_read(bytes) : 0;
 }
 
 /// Estimates the bytes of all parts. The parts are not read, because they may lie outside mapped memory.
@@ -102,18 +103,20 @@ ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Direct direct, Ker
       }
       case Mode::own:
         if (has_spent_enough(*entry, state, bytes) && state.inside() == 0 && try_tracking(fd, *entry, state)) continue;
-        if (may_go_direct) {
+        if (may_go_direct && entry->may_be_tracked()) {
           if (const auto moved = direct(*entry, state)) return *moved;
           may_go_direct = false;
           continue;
         }
-        if (!go_inside(*entry, state, more_spent(state, bytes))) continue;
+        if (!go_inside(*entry, state, more_spent(*entry, state, bytes))) continue;
         return call_inside(*entry, state, kernels);
       case Mode::moving:
         settled(*entry);
         continue;
-      case Mode::unknown:
       case Mode::ring:
+        return_offset(fd);
+        continue;
+      case Mode::unknown:
       case Mode::shared:
       case Mode::never:
         return kernels();
@@ -127,7 +130,9 @@ ssize_t read_at(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
   Entry* const entry = entry_of(fd);
   if (entry != nullptr && !in_vfork_child()) {
     State state = entry->load();
-    if ((state.mode() == Mode::unknown || state.mode() == Mode::own) && state.inside() == 0) {
+    if (state.mode() == Mode::ring) return_offset(fd);
+    const bool may_change = state.mode() == Mode::unknown || state.mode() == Mode::own;
+    if (may_change && entry->may_be_tracked() && state.inside() == 0) {
       if (!has_spent_enough(*entry, state, bytes)) {
         entry->exchange(state, {state.word + cost_of_read(bytes)});
       } else if (try_tracking(fd, *entry, state)) {
@@ -148,7 +153,7 @@ ssize_t read_here(int fd, void* buffer, std::size_t bytes) {
   const auto kernels = [&] { return WHERRY_NEXT(read, fd, buffer, bytes); };
   const auto direct = [&](Entry& entry, State state) -> std::optional<ssize_t> {
     if (!may_be_direct(fd, bytes)) return std::nullopt;
-    const std::uint64_t cost = more_spent(state, bytes);
+    const std::uint64_t cost = more_spent(entry, state, bytes);
     auto call = [&] { return call_at_kernels_offset(fd, entry, cost, kernels); };
     return read_direct(fd, entry, state, cost, buffer, bytes, KernelsCall(call));
   };

@@ -61,6 +61,11 @@ void return_offset(int fd) noexcept {
   errno = error;
 }
 
+void map_by_kernel(int fd) noexcept {
+  const Entry* const entry = entry_of(fd);
+  if (entry != nullptr && entry->access.load(std::memory_order_relaxed) == Access::both) share_offset(fd);
+}
+
 void all_shared_from_now() noexcept {
   // SHARE-ALL barrier: an open that does not see this count is seen below
   sharing_all.fetch_add(1, std::memory_order_seq_cst);
@@ -86,8 +91,8 @@ void share_all_for_good() noexcept {
   stop_tracking();
 }
 
-void opened_alone(int fd) noexcept {
-  remember(fd, true);
+void opened_alone(int fd, Access access) noexcept {
+  remember(fd, access);
   // SHARE-ALL barrier: a fork that has not seen this descriptor is seen here
   if (sharing_all.load(std::memory_order_seq_cst) != 0) share_offset(fd);
 }

@@ -16,6 +16,18 @@ void share_offset(int fd) noexcept;
 /// Ends the ring of a descriptor, and returns its offset to the kernel. The descriptor may have another ring later.
 void return_offset(int fd) noexcept;
 
+/// To be called before a call of the kernel's that reads the file, which uses the size that the kernel knows.
+inline void read_by_kernel(int fd, bool at_own_offset) noexcept {
+  if (at_own_offset)
+    share_offset(fd);
+  else
+    return_offset(fd);
+}
+
+/// To be called before a file is mapped. A descriptor that also writes has no ring any more: a page behind the end that
+/// the kernel knows cannot be read.
+void map_by_kernel(int fd) noexcept;
+
 /// As share_offset() for all descriptors. While an object of this class exists, the process keeps no offset itself.
 class AllShared {
  public:
@@ -38,8 +50,8 @@ bool is_sharing_all() noexcept;
 /// this process.
 void share_all_for_good() noexcept;
 
-/// To be called when a descriptor was opened here, read-only or write-only.
-void opened_alone(int fd) noexcept;
+/// To be called when a descriptor was opened here for this access, and nothing else uses its offset.
+void opened_alone(int fd, Access access) noexcept;
 
 /// Changes mode `own` to `user`, or to `shared` if the offset is too large. Does nothing while a call uses the kernel's
 /// offset.

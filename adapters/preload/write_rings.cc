@@ -223,9 +223,11 @@ RingSlot* free_ring_slot() noexcept {
 
 enum class Offered : std::uint8_t { attached, later, never };
 
-/// Whether the kernel would write through its cache, and the descriptor only writes.
+/// Whether the kernel would write through its cache.
 bool is_plain(int flags) noexcept {
-  return flags >= 0 && (flags & (O_ACCMODE | O_DIRECT | O_SYNC | O_DSYNC | O_PATH)) == O_WRONLY;
+  const int access = flags & O_ACCMODE;
+  return flags >= 0 && (access == O_WRONLY || access == O_RDWR) &&
+         (flags & (O_DIRECT | O_SYNC | O_DSYNC | O_PATH)) == 0;
 }
 
 bool may_have_ring(int fd, int flags) noexcept {

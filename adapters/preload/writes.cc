@@ -63,7 +63,7 @@ ssize_t write_at_offset(int fd, std::size_t bytes, ByRing by_ring, Direct direct
           make_ring(fd, *entry, state);
           continue;
         }
-        if (may_go_direct) {
+        if (may_go_direct && entry->access.load(std::memory_order_relaxed) == Access::writes) {
           if (const auto moved = direct(*entry, state)) return *moved;
           may_go_direct = false;
           continue;

@@ -44,7 +44,8 @@ def here(card):
     return card.directory
 
 
-# `begin` writes until the program has a ring, and returns what the file has. The word `append` makes it use O_APPEND.
+# `begin` writes until the program has a ring, and returns what the file has. The word `append` makes it use O_APPEND,
+# `both` O_RDWR.
 BEGIN = r"""
 import errno, os, sys
 def has_ring():
@@ -52,7 +53,8 @@ def has_ring():
         return "memfd:wherry.ring" in maps.read()
 def begin(path, size=100):
     global file
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | ("append" in sys.argv and os.O_APPEND), 0o644)
+    access = os.O_RDWR if "both" in sys.argv else os.O_WRONLY
+    file = os.open(path, access | os.O_CREAT | os.O_TRUNC | ("append" in sys.argv and os.O_APPEND), 0o644)
     content = b""
     while not has_ring():
         for _ in range(100):

@@ -2,6 +2,8 @@
 """Programs by `wherry run --files` that give small writes to the mount's daemon through memory: what they and others see."""
 
 import contextlib
+import ctypes
+import mmap
 import os
 import random
 import subprocess
@@ -20,7 +22,7 @@ STEPS = int(os.environ.get("WHERRY_FILES_OPERATIONS", 1000))
 
 # Each call beside the same one on a file of the host: results, errors, offsets, sizes, contents.
 GAME = r"""
-import fcntl, random, resource, signal, subprocess
+import fcntl, mmap, random, resource, signal, subprocess, zlib
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 folder, other, seed, steps = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 random = random.Random(seed)
@@ -63,8 +65,36 @@ def doubled(file):
 def execed(file):
     return subprocess.run(["/bin/echo", "hello"], stdout=file).returncode
 
+def mapped(file):
+    size = os.fstat(file).st_size
+    place = offset % max(size, 1)
+    if flags & (os.O_SYNC | os.O_APPEND) or os.fstat(file).st_size == 0:
+        return "not mapped"
+    with mmap.mmap(file, 0) as memory:
+        before = memory[place:place + 100]
+        memory[place:place + len(data[:size - place])] = data[:size - place]
+        more = os.pwrite(file, data[:100], place // 2)
+        return zlib.crc32(before), more, zlib.crc32(memory[:place + 5000]), zlib.crc32(os.pread(file, size, 0))
+
+def sent(file):
+    first, second = os.memfd_create("first"), os.memfd_create("second")
+    with open(first, "rb") as first, open(second, "rb") as second:
+        os.sendfile(first.fileno(), file, offset, len(data))
+        os.sendfile(second.fileno(), file, None, len(data))
+        return zlib.crc32(os.pread(first.fileno(), 10_000_000, 0)), zlib.crc32(os.pread(second.fileno(), 10_000_000, 0))
+
+def copied(file):
+    with open(os.memfd_create("copy"), "rb") as copy:
+        done = subprocess.run(["/usr/bin/head", "-c", "5000"], stdin=file, stdout=copy.fileno(), stderr=subprocess.DEVNULL)
+        return done.returncode, zlib.crc32(os.pread(copy.fileno(), 10_000_000, 0))
+
+def read(file):
+    parts = [bytearray(100), bytearray(5000)]
+    return os.readv(file, parts), zlib.crc32(parts[1]), os.preadv(file, parts, offset), zlib.crc32(parts[1])
+
 files = None
 step = "start"
+reads = seed >= 4
 for step in range(steps):
     if files is None or random.random() < (0.04 if seed % 2 else 0.005):
         for file in files or []:
@@ -74,7 +104,7 @@ for step in range(steps):
             flags |= os.O_SYNC
         if random.random() < 0.4:
             flags |= os.O_APPEND
-        if random.random() < 0.1:
+        if random.random() < (0.9 if reads else 0.1):
             flags = flags & ~os.O_WRONLY | os.O_RDWR
         files = [os.open(place + "/game", flags, 0o644) for place in (folder, other)]
         paths = [place + "/game" for place in (folder, other)]
@@ -132,6 +162,9 @@ for step in range(steps):
         both(lambda file: fcntl.fcntl(file, fcntl.F_SETFL, os.O_NONBLOCK | now ^ changed))
     elif choice == 93:
         both(lambda file: os.close(os.open(f"/proc/self/fd/{file}", os.O_RDONLY)))
+    if reads and random.random() < 0.1:
+        both(random.choice([lambda file: zlib.crc32(os.read(file, len(data))),
+                            lambda file: zlib.crc32(os.pread(file, len(data), offset)), mapped, sent, copied, read]))
     both(lambda file: os.lseek(file, 0, os.SEEK_CUR))
 for file in files:
     os.close(file)
@@ -139,7 +172,7 @@ contents()
 """
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(8))
 def test_a_game_of_calls_has_the_same_results_as_on_the_host(server, here, tmp_path, seed):
     (tmp_path / "other").mkdir()
     program = start(server, here, GAME, here, tmp_path / "other", seed, STEPS)
@@ -172,7 +205,66 @@ while say(len(content)).strip() == "more":
         assert len(there.read_bytes()) == len((other / "file").read_bytes())
 
 
-@pytest.mark.parametrize("how", ["write", "append"])
+@contextlib.contextmanager
+def taken_descriptor(program):
+    """The one that the program says, which shares everything with it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    process = os.pidfd_open(program.pid)
+    pidfd_getfd = 438  # the number of the call, the same on all architectures
+    taken = libc.syscall(pidfd_getfd, process, int(program.stdout.readline()), 0)
+    os.close(process)
+    assert taken >= 0, os.strerror(ctypes.get_errno())
+    yield taken
+    os.close(taken)
+
+
+def test_who_reads_by_the_programs_own_descriptor_sees_what_a_ring_has_written(server, here):
+    """Also a mapping, whose pages are the kernel's, and after a long write by the kernel, which keeps pages of it."""
+    program = start(server, here, r"""
+begin(sys.argv[1])
+print(file, flush=True)
+number = 0
+while (wanted := say().strip()) != "end":
+    for i in range(3020):
+        if i == 3000 and wanted == "long":
+            assert os.pwrite(file, bytes(200_000), 0) == 200_000
+        number += 1
+        assert os.pwrite(file, b"%08d" % number, 4096) == 8
+    print(number, flush=True)
+""", here / "file", "both")
+    with taken_descriptor(program) as taken, mmap.mmap(taken, 0, access=mmap.ACCESS_READ) as mapping:
+        for number in range(30):
+            assert program.stdout.readline() == "ready\n"
+            program.stdin.write("long\n" if number % 3 == 2 else "short\n")
+            program.stdin.flush()
+            written = int(program.stdout.readline())
+            looks = [lambda: os.pread(taken, 8, 4096), lambda: mapping[4096:4104]]
+            for look in looks if number % 2 else reversed(looks):
+                assert int(look()) == written
+        program.stdout.readline()
+        program.stdin.write("end\n")
+        program.stdin.flush()
+        _, report = end(program)
+    assert by_ring(report) > 10_000, report.said
+
+
+def test_a_mapping_reaches_as_far_as_the_program_has_written(server, here):
+    """As LMDB does: the mapping is longer than the file, and nobody asks for the size."""
+    program = start(server, here, r"""
+import ctypes, mmap
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+begin(sys.argv[1])
+mapping = libc.mmap(None, ctypes.c_size_t(1 << 24), mmap.PROT_READ, mmap.MAP_SHARED, file, ctypes.c_long(0))
+for number in range(100_000):
+    assert os.pwrite(file, b"%08d" % number * 8, number * 64) == 64
+    if number % 2500 == 0:
+        assert ctypes.string_at(mapping + number * 64, 8) == b"%08d" % number
+""", here / "file", "both")
+    end(program)
+
+
+@pytest.mark.parametrize("how", ["write", "append", "both"])
 def test_writes_in_parts_and_appends_are_made_by_a_ring(server, here, tmp_path, how):
     """The beginning of the file is not written to again: an append after `pwrite` and `lseek` goes to the end."""
     program = start(server, here, r"""
@@ -405,7 +497,8 @@ static void play(char** words) {
   memset(written, 0, sizeof written);
   memset(begun, 0, sizeof begun);
   alarms = 0;
-  CHECK((file = open(words[1], O_WRONLY | O_CREAT | O_TRUNC | (strcmp(words[3], "append") == 0 ? O_APPEND : 0), 0644)) >= 0);
+  int access = strcmp(words[3], "both") == 0 ? O_RDWR : O_WRONLY, appends = strcmp(words[3], "append") == 0 ? O_APPEND : 0;
+  CHECK((file = open(words[1], access | O_CREAT | O_TRUNC | appends, 0644)) >= 0);
   for (int i = 0; i < kBefore; i++) write_record(0);
   if (strcmp(words[2], "threads") == 0) {
     pthread_t threads[kWriters];
@@ -449,7 +542,7 @@ int main(int count, char** words) {
 """
 
 
-@pytest.mark.parametrize("how", ["write", "append"])
+@pytest.mark.parametrize("how", ["write", "append", "both"])
 @pytest.mark.parametrize("by", ["handlers", "jumps", "threads"])
 def test_writes_that_meet_in_one_descriptor_are_whole_and_in_the_file_once(server, here, tmp_path, by, how):
     source, program = tmp_path / "program.c", tmp_path / "program"

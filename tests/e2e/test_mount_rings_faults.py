@@ -33,7 +33,7 @@ def check_numbers(content, begin, written):
         assert content[number * 64:number * 64 + 64] == number.to_bytes(8, "little") * 8
 
 
-@pytest.mark.parametrize("how", ["write", "append"])
+@pytest.mark.parametrize("how", ["write", "append", "both"])
 @pytest.mark.parametrize("least", [0, 1, 1000, 30_000])
 def test_a_killed_program_loses_no_write_that_has_returned(server, here, tmp_path, least, how):
     count = tmp_path / "count"
@@ -50,7 +50,7 @@ def test_a_killed_program_loses_no_write_that_has_returned(server, here, tmp_pat
     check_numbers((tmp_path / "root/file").read_bytes(), begin, written)
 
 
-@pytest.mark.parametrize("how", ["write", "append"])
+@pytest.mark.parametrize("how", ["write", "append", "both"])
 def test_a_killed_daemon_loses_no_write_that_has_returned(server, card, tmp_path, how):
     program = start(server, card.directory, r"""
 import struct

@@ -74,6 +74,8 @@ KeptFile::Kept KeptFile::keep(std::uint64_t offset, std::span<const std::byte> f
   const std::lock_guard lock(mutex_);
   Kept kept;
   if (const Why why = may_keep(); why != Why::done) return {.why = why};
+  // The kernel has pages of the file now.
+  if (ring_ != nullptr && file_.reads()) ring_->seal();
   if (!take_ring()) return {.why = why_not_taken()};
   note_writer(by);
   const std::size_t asked = from.size();
@@ -292,6 +294,11 @@ bool KeptFile::look_at_ring(bool asked) {
   const bool sleeps = !is_used && (ring_->is_sealed() || (ring_pause_ == kLongestLookPause && ring_->sleep()));
   ring_due_ = sleeps ? Clock::time_point::max() : Clock::now() + ring_pause_;
   return may_keep() != Why::over && room_ < kRoomForRing && !ring_->is_sealed();
+}
+
+void KeptFile::end_ring() {
+  const std::lock_guard lock(mutex_);
+  if (ring_ != nullptr) ring_->seal();
 }
 
 void KeptFile::empty_ring() {

@@ -94,6 +94,8 @@ class KeptFile {
   void renew(std::uint64_t client, std::uint64_t wanted);
   /// Writes one batch, of at most KeptRecords::kMostSent bytes. False: nothing is kept.
   bool write_some();
+  /// No further write is made by the ring. What is in it stays there.
+  void end_ring();
   /// Writes everything kept before this call.
   void write_all();
   /// Writes everything, and ends the delegation.

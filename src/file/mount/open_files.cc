@@ -178,7 +178,7 @@ void OpenFiles::close(NodeId node, OpenFile* file) {
 }
 
 Result OpenFiles::read(NodeId node, OpenFile& file, std::uint64_t offset, std::span<std::byte> into) {
-  tree_.write_behind().settle(node);
+  tree_.write_behind().settle_for_pages(node);
   return file.file().use()->read(file.file().handle(), offset, into);
 }
 

@@ -41,25 +41,29 @@ int give_ticket(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFil
   return 0;
 }
 
-/// The kernel's pages are dropped in a thread that does not serve the mount, since the drop waits for pages that are
-/// being read.
+/// Drops the kernel's pages of a file and then answers an ioctl. Hand it over to a thread that does not serve the
+/// mount, since the drop waits for pages that are being read.
+LockWaits::Prepared drop_pages_before_answer(fuse_req_t request, FileSystem& system, fuse_ino_t node) {
+  return LockWaits::prepare({.node = node,
+                             .attempt =
+                                 [&system, node] {
+                                   system.tree().drop(node, Kept::pages);
+                                   return 0;
+                                 },
+                             .answer =
+                                 [request](int error) {
+                                   if (error != 0)
+                                     fuse_reply_err(request, error);
+                                   else
+                                     fuse_reply_ioctl(request, 0, nullptr, 0);
+                                 }});
+}
+
 int handle_written(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file,
                    const layout::HostWritten& written) {
   BootId boot{};
   std::memcpy(boot.data(), written.boot, sizeof written.boot);
-  LockWaits::Prepared dropping = LockWaits::prepare({.node = node,
-                                                     .attempt =
-                                                         [&system, node] {
-                                                           system.tree().drop(node, Kept::pages);
-                                                           return 0;
-                                                         },
-                                                     .answer =
-                                                         [request](int error) {
-                                                           if (error != 0)
-                                                             fuse_reply_err(request, error);
-                                                           else
-                                                             fuse_reply_ioctl(request, 0, nullptr, 0);
-                                                         }});
+  LockWaits::Prepared dropping = drop_pages_before_answer(request, system, node);
   // First, even if later steps fail: the program writes again through the mount.
   if (const int error = written.failed != 0 ? OpenFiles::end_write_tickets(file) : 0; error != 0) return error;
   if (const int error = OpenFiles::note_written(file, boot); error != 0) return error;
@@ -68,10 +72,11 @@ int handle_written(fuse_req_t request, FileSystem& system, fuse_ino_t node, Open
   return 0;
 }
 
-/// Only for a file that nobody can read or map by this open file: the kernel does not see the writes.
+/// The kernel does not see the writes of a ring. So it has no pages of the file from now on, and gets none without the
+/// end of the ring (WriteBehind::settle_for_pages).
 int attach_ring(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file,
                 const layout::WriteRingOffer& offer) {
-  const bool may_have_ring = file.writes() && !file.reads() && !file.synchronises();
+  const bool may_have_ring = file.writes() && !file.synchronises();
   // A program may have changed O_APPEND after the open.
   if (!may_have_ring || (offer.appends != 0) != file.appends() || file.backing() != nullptr ||
       system.tree().hosts().lends())
@@ -80,9 +85,14 @@ int attach_ring(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFil
   if (!write_behind.keeps(node)) return EAGAIN;
   WriteRing::Taken taken = WriteRing::take(fuse_req_ctx(request)->pid, offer);
   if (taken.error != 0) return taken.error;
-  const int error = write_behind.attach(node, file, std::move(taken.ring), writer_of(request));
-  if (error == 0) fuse_reply_ioctl(request, 0, nullptr, 0);
-  return error;
+  LockWaits::Prepared dropping = drop_pages_before_answer(request, system, node);
+  if (const int error = write_behind.attach(node, file, std::move(taken.ring), writer_of(request)); error != 0)
+    return error;
+  if (file.reads())
+    system.locks().grants().hand_over(std::move(dropping));
+  else
+    fuse_reply_ioctl(request, 0, nullptr, 0);
+  return 0;
 }
 
 int take_ring(fuse_req_t request, FileSystem& system, fuse_ino_t node) {

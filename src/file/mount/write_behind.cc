@@ -202,6 +202,13 @@ void WriteBehind::settle(NodeId node) {
   if (const Kept kept = find(node)) kept->write_all();
 }
 
+void WriteBehind::settle_for_pages(NodeId node) {
+  const Kept kept = find(node);
+  if (kept == nullptr) return;
+  kept->end_ring();
+  kept->write_all();
+}
+
 void WriteBehind::settle_all() {
   for (const NodeId node : kept()) settle(node);
 }

@@ -66,7 +66,9 @@ class WriteBehind {
   void take_ring(NodeId node);
   /// Waits until all acknowledged writes to the file are written, or have failed.
   void settle(NodeId node);
-  /// The same for all files.
+  /// The same for a read, whose data the kernel may keep: no ring writes to the file any more.
+  void settle_for_pages(NodeId node);
+  /// As `settle`, for all files.
   void settle_all();
   /// As `settle`, and gives the file back to the server.
   void give_back(NodeId node);
