@@ -112,6 +112,8 @@ void remember(int fd, Access access) noexcept {
 Closing::Closing(int fd) noexcept : entry_(in_vfork_child() ? nullptr : entry_of(fd)) {
   if (entry_ == nullptr) return;
   closes_number(fd);
+  // The number may come back without an open that this library sees.
+  entry_->access.store(Access::other, std::memory_order_relaxed);
   // After a transfer past a mount, which sets the offset: otherwise that of the number's next file.
   State before = settled(*entry_);
   while (!entry_->exchange(before, closing_ = State::of(before.generation() + 1, Mode::never, 0)))
@@ -129,6 +131,7 @@ Closing::~Closing() {
 void never_track(int fd) noexcept {
   Entry* const entry = entry_of(fd);
   if (entry == nullptr) return;
+  entry->access.store(Access::other, std::memory_order_relaxed);
   begin_generation_of(*entry, Mode::never);
   unmap_file_of_last_generation(fd, *entry);
   forget_ring(fd);

@@ -16,6 +16,8 @@
 //   never     the kernel's            0                               -
 // clang-format on
 //
+// The cost of a descriptor that may have a ring is a number of writes.
+//
 // From each mode an entry changes to `unknown` or `own` of the next generation when its descriptor is closed or opened.
 //
 // Rules that prevent the bytes of one file from being taken for another's:
@@ -91,7 +93,8 @@ struct alignas(64) Entry {
   [[nodiscard]] State load_in_setup() const {
     return {state.load(std::memory_order_seq_cst)};  // SETUP barrier: the lock was taken before
   }
-  /// Whether the kernel's reads may be replaced by reads in place. A descriptor that may have a ring has none.
+  /// Whether reads may be made in place, or past a mount at the descriptor's offset. Those of a descriptor that may
+  /// have a ring are the kernel's.
   [[nodiscard]] bool may_be_tracked() const {
     const Access now = access.load(std::memory_order_relaxed);
     return now == Access::other || now == Access::reads;

@@ -16,10 +16,17 @@ bool look(int fd, struct statx& found) noexcept {
   return ::statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_INO | STATX_SIZE, &found) == 0;
 }
 
+bool knows_size(int fd, std::uint64_t size) noexcept {
+  struct statx found{};
+  return look(fd, found) && found.stx_size >= size;
+}
+
 bool is_on_mount(int fd) noexcept {
   const int error = errno;
   struct statx found{};
-  const bool is = look(fd, found) && on_mount_device(found.stx_dev_major, found.stx_dev_minor);
+  // Which devices are mounts takes a look at all of them. They have no number of a driver.
+  const bool is = look(fd, found) && S_ISREG(found.stx_mode) && found.stx_dev_major == 0 &&
+                  on_mount_device(found.stx_dev_major, found.stx_dev_minor);
   errno = error;
   return is;
 }

@@ -5,6 +5,7 @@
 
 #include <linux/stat.h>
 
+#include <cstdint>
 #include <optional>
 
 #include <wherry/file_path.hpp>
@@ -14,7 +15,10 @@ namespace wherry::preload {
 /// Gets the kernel's knowledge of a descriptor's file. Does not ask the mount.
 bool look(int fd, struct statx& found) noexcept;
 
-/// Whether the file of a descriptor is on a mount of the served directories. Does not ask the mount. Keeps errno.
+/// Whether the kernel knows that the file has at least this size. False if it cannot tell. Does not ask the mount.
+bool knows_size(int fd, std::uint64_t size) noexcept;
+
+/// Whether a descriptor has a regular file on a mount of the served directories. Does not ask the mount. Keeps errno.
 bool is_on_mount(int fd) noexcept;
 
 /// Returns the path that was chosen for a descriptor, or for its file if that lies below one of the directories.

@@ -90,12 +90,6 @@ bool tell_mount(int fd, const layout::HostWritten& written) noexcept {
   return WHERRY_NEXT(ioctl, fd, layout::kHostTicketWritten, &written) == 0;
 }
 
-/// Whether the kernel knows that the file has at least this size. False if it cannot tell.
-bool knows_size(int fd, std::uint64_t size) noexcept {
-  struct statx found{};
-  return look(fd, found) && found.stx_size >= size;
-}
-
 bool ask_for_size(int fd) noexcept {
   struct stat status{};
   return ::fstat(fd, &status) == 0;

@@ -43,7 +43,7 @@ std::size_t bytes_of_segment(int segment) {
 }  // namespace
 
 WHERRY_HOOK void* mmap(void* place, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
-  if ((flags & MAP_ANONYMOUS) == 0) map_by_kernel(fd);
+  if ((flags & MAP_ANONYMOUS) == 0) before_mapping(fd);
   return take_place(names_place(flags), place, bytes,
                     [&] { return WHERRY_NEXT(mmap, place, bytes, protection, flags, fd, offset); });
 }

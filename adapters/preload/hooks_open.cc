@@ -25,6 +25,7 @@
 #include "program_memory.hpp"
 #include "sharing.hpp"
 #include "shortened.hpp"
+#include "stepping_aside.hpp"
 #include "vfork.hpp"
 
 // NOLINTBEGIN(readability-identifier-naming)
@@ -52,7 +53,8 @@ Access alone_for(int fd, int flags) {
   if ((flags & kOtherWrites) != 0 || !any_directories()) return Access::other;
   if (access == O_WRONLY) return Access::writes;
   // Elsewhere its reads at given offsets may be made in place.
-  return access == O_RDWR && is_on_mount(fd) ? Access::both : Access::other;
+  const bool may_have_ring = access == O_RDWR && entry_of(fd) != nullptr && !is_filtered();
+  return may_have_ring && is_on_mount(fd) ? Access::both : Access::other;
 }
 
 }  // namespace

@@ -48,7 +48,7 @@ WHERRY_HOOK ssize_t preadv(int fd, const iovec* parts, int count, off_t offset) 
 WHERRY_HOOK ssize_t preadv2(int fd, const iovec* parts, int count, off_t offset, int flags) {
   if (offset == -1 && flags == 0) return readv(fd, parts, count);
   if (flags == 0) return preadv(fd, parts, count, offset);
-  read_by_kernel(fd, offset == -1);
+  before_kernel_read(fd, offset == -1);
   return WHERRY_NEXT(preadv2, fd, parts, count, offset, flags);
 }
 

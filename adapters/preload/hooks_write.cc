@@ -111,20 +111,20 @@ WHERRY_HOOK int fallocate(int fd, int mode, off_t offset, off_t length) {
 
 WHERRY_HOOK ssize_t copy_file_range(int from, off64_t* from_offset, int to, off64_t* to_offset, std::size_t bytes,
                                     unsigned flags) {
-  read_by_kernel(from, from_offset == nullptr);
+  before_kernel_read(from, from_offset == nullptr);
   if (to_offset == nullptr) share_offset(to);
   return WHERRY_NEXT(copy_file_range, from, from_offset, to, to_offset, bytes, flags);
 }
 
 WHERRY_HOOK ssize_t sendfile(int to, int from, off_t* offset, std::size_t bytes) noexcept {
-  read_by_kernel(from, offset == nullptr);
+  before_kernel_read(from, offset == nullptr);
   share_offset(to);
   return WHERRY_NEXT(sendfile, to, from, offset, bytes);
 }
 
 WHERRY_HOOK ssize_t splice(int from, off64_t* from_offset, int to, off64_t* to_offset, std::size_t bytes,
                            unsigned flags) {
-  read_by_kernel(from, from_offset == nullptr);
+  before_kernel_read(from, from_offset == nullptr);
   if (to_offset == nullptr) share_offset(to);
   return WHERRY_NEXT(splice, from, from_offset, to, to_offset, bytes, flags);
 }

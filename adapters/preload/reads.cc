@@ -129,7 +129,7 @@ template <typename Tracked, typename Kernels>
 ssize_t read_at(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
   Entry* const entry = entry_of(fd);
   if (entry != nullptr && !in_vfork_child()) {
-    State state = entry->load();
+    State state = settled(*entry);
     if (state.mode() == Mode::ring) return_offset(fd);
     const bool may_change = state.mode() == Mode::unknown || state.mode() == Mode::own;
     if (may_change && entry->may_be_tracked() && state.inside() == 0) {

@@ -61,7 +61,7 @@ void return_offset(int fd) noexcept {
   errno = error;
 }
 
-void map_by_kernel(int fd) noexcept {
+void before_mapping(int fd) noexcept {
   const Entry* const entry = entry_of(fd);
   if (entry != nullptr && entry->access.load(std::memory_order_relaxed) == Access::both) share_offset(fd);
 }

@@ -17,7 +17,7 @@ void share_offset(int fd) noexcept;
 void return_offset(int fd) noexcept;
 
 /// To be called before a call of the kernel's that reads the file, which uses the size that the kernel knows.
-inline void read_by_kernel(int fd, bool at_own_offset) noexcept {
+inline void before_kernel_read(int fd, bool at_own_offset) noexcept {
   if (at_own_offset)
     share_offset(fd);
   else
@@ -26,7 +26,7 @@ inline void read_by_kernel(int fd, bool at_own_offset) noexcept {
 
 /// To be called before a file is mapped. A descriptor that also writes has no ring any more: a page behind the end that
 /// the kernel knows cannot be read.
-void map_by_kernel(int fd) noexcept;
+void before_mapping(int fd) noexcept;
 
 /// As share_offset() for all descriptors. While an object of this class exists, the process keeps no offset itself.
 class AllShared {

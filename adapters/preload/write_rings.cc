@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -214,6 +215,17 @@ bool RingWriter::put(std::span<const iovec> parts, std::uint32_t bytes, const st
              parts);
 }
 
+/// Makes the kernel ask for the file's size, which it uses for appends, reads and mappings without asking. It discards
+/// the answer if an older one comes meanwhile, or while another thread's write makes the file longer.
+void tell_kernel_size(int fd) noexcept {
+  struct stat status{};
+  timespec pause{.tv_sec = 0, .tv_nsec = 50'000};
+  for (int round = 0; round < 15; ++round, pause.tv_nsec *= 2) {  // at most 1.6 s
+    if (::fstat(fd, &status) != 0 || knows_size(fd, static_cast<std::uint64_t>(status.st_size))) return;
+    ::nanosleep(&pause, nullptr);
+  }
+}
+
 RingSlot* free_ring_slot() noexcept {
   for (RingSlot& slot : ring_slots) {
     if (!slot.taken.exchange(true, std::memory_order_acquire)) return &slot;  // RING-SLOT acquire
@@ -335,8 +347,9 @@ void make_ring(int fd, Entry& entry, State before) noexcept {
   if (offered == Offered::attached && !take_offset(fd, entry, before)) forget_ring(fd);
   const std::uint64_t due = std::max(entry.progress.load(std::memory_order_relaxed), kFirstAttempt);
   entry.progress.store(std::min(2 * due, kLastAttempt), std::memory_order_relaxed);
+  const bool only_writes = entry.access.load(std::memory_order_relaxed) == Access::writes;
   if (offered == Offered::never)
-    entry.exchange(before, before.with(may_become_direct(fd) ? before.mode() : Mode::never, 0));
+    entry.exchange(before, before.with(only_writes && may_become_direct(fd) ? before.mode() : Mode::never, 0));
   if (offered == Offered::later) entry.exchange(before, before.with(before.mode(), 0));
   errno = error;
 }
@@ -414,9 +427,7 @@ std::optional<off_t> end_ring(int fd) noexcept {
   std::memcpy(&record, bytes + last % kWriteRingBytes, sizeof record);
   leave_ring(*slot);
   forget_ring(fd);
-  // The kernel learns the file's size, which it uses for appends without asking.
-  struct stat status{};
-  ::fstat(fd, &status);
+  tell_kernel_size(fd);
   return static_cast<off_t>(record.next);
 }
 

@@ -208,14 +208,17 @@ while say(len(content)).strip() == "more":
 @contextlib.contextmanager
 def taken_descriptor(program):
     """The one that the program says, which shares everything with it."""
+    number = int(program.stdout.readline())
     libc = ctypes.CDLL(None, use_errno=True)
     process = os.pidfd_open(program.pid)
     pidfd_getfd = 438  # the number of the call, the same on all architectures
-    taken = libc.syscall(pidfd_getfd, process, int(program.stdout.readline()), 0)
+    taken = libc.syscall(pidfd_getfd, process, number, 0)
     os.close(process)
     assert taken >= 0, os.strerror(ctypes.get_errno())
-    yield taken
-    os.close(taken)
+    try:
+        yield taken
+    finally:
+        os.close(taken)
 
 
 def test_who_reads_by_the_programs_own_descriptor_sees_what_a_ring_has_written(server, here):
@@ -245,6 +248,26 @@ while (wanted := say().strip()) != "end":
         program.stdin.write("end\n")
         program.stdin.flush()
         _, report = end(program)
+    assert by_ring(report) > 10_000, report.said
+
+
+def test_a_read_gets_what_its_thread_has_written_beside_a_long_write_of_another(server, here):
+    """While a write makes the file longer, the kernel takes no other size from the mount."""
+    program = start(server, here, r"""
+import threading
+begin(sys.argv[1])
+for number in range(1, 41):
+    for _ in range(2000):
+        assert os.pwrite(file, b"small", 0) == 5
+    end = number << 24
+    assert os.pwrite(file, b"%08d" % number, end) == 8
+    writing = threading.Thread(target=os.pwrite, args=(file, bytes(8 << 20), end - (8 << 20)))
+    writing.start()
+    for _ in range(20):
+        assert os.pread(file, 8, end) == b"%08d" % number
+    writing.join()
+""", here / "file", "both")
+    _, report = end(program)
     assert by_ring(report) > 10_000, report.said
 
 

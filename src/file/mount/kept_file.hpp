@@ -36,7 +36,8 @@ namespace wherry::file::mount {
 /// Writes are kept only while the file is held and not recalled. A write kept later could reach the server too late.
 ///
 /// A program may give its writes by a WriteRing. Each function that keeps or writes something first takes what is in
-/// the ring. The ring is sealed when the state becomes `ending`.
+/// the ring. The ring is sealed when the state becomes `ending`, and if the file can also be read, when the kernel gets
+/// pages of it: by a read (`end_ring`) or a write of its own (`keep`).
 ///
 /// Thread-safe. Calls that write to the server block as Host does, and are serialized.
 class KeptFile {

@@ -72,8 +72,8 @@ int handle_written(fuse_req_t request, FileSystem& system, fuse_ino_t node, Open
   return 0;
 }
 
-/// The kernel does not see the writes of a ring. So it has no pages of the file from now on, and gets none without the
-/// end of the ring (WriteBehind::settle_for_pages).
+/// The kernel does not see the writes of a ring. So if the file can be read, the kernel's pages are dropped now, and it
+/// gets none without the end of the ring (WriteBehind::settle_for_pages).
 int attach_ring(fuse_req_t request, FileSystem& system, fuse_ino_t node, OpenFile& file,
                 const layout::WriteRingOffer& offer) {
   const bool may_have_ring = file.writes() && !file.synchronises();
