@@ -155,9 +155,9 @@ TEST_F(OneKeptFile, NothingIsKeptOfAFileThatIsGivenBackWhileItIsAskedFor) {
 
 class RingWrites : public KeptWrites {
  protected:
-  void open_to_append() {
+  void open_again(int flags) {
     system_.files().close(entry_.node, file_);
-    ASSERT_EQ(system_.files().open(entry_.node, O_WRONLY | O_APPEND, file_), 0);
+    ASSERT_EQ(system_.files().open(entry_.node, flags, file_), 0);
     keep();
   }
   /// Keeps writes of the file in a buffer of this test.
@@ -260,7 +260,7 @@ TEST_F(RingWrites, ThatAreBeingSentAreWaitedForByAWriteThatIsKeptNext) {
 }
 
 TEST_F(RingWrites, OfAFileThatIsAppendedToAreWholeInTheMemory) {
-  open_to_append();
+  open_again(O_WRONLY | O_APPEND);
   attach();
   const std::string data(20'000, 'a');
   for (std::uint64_t end = 0; end < 10 * data.size(); end += data.size()) program_.write(end, data);
@@ -283,16 +283,35 @@ TEST_F(RingWrites, AreWrittenThoughTheyAreMoreThanTheMemory) {
 }
 
 TEST_F(RingWrites, ComeBeforeTheWriteThatIsKeptNext) {
+  open_again(O_WRONLY);
   attach();
   program_.write(0, "ring");
   EXPECT_EQ(kept_->keep(0, std::as_bytes(std::span("kernel", 6))).bytes, 6U);
   program_.write(5, "L");
+  kept_->give_back(false);
+  EXPECT_EQ(content_of(path()), "kerneL");
+}
+
+TEST_F(RingWrites, ToAFileThatCanBeReadEndWithAWriteByTheKernelWhichHasPagesThen) {
+  attach();
+  EXPECT_TRUE(program_.write(0, "ring"));
+  EXPECT_EQ(kept_->keep(0, std::as_bytes(std::span("kernel", 6))).bytes, 6U);
+  EXPECT_FALSE(program_.write(5, "L"));
   kept_->write_all();
-  EXPECT_EQ(written(), "kerneL");
+  EXPECT_EQ(written(), "kernel");
+}
+
+TEST_F(RingWrites, ThatWereAddedBeforeTheEndOfTheRingAreWritten) {
+  attach();
+  EXPECT_TRUE(program_.write(0, "ring"));
+  kept_->end_ring();
+  EXPECT_FALSE(program_.write(4, "late"));
+  kept_->write_all();
+  EXPECT_EQ(written(), "ring");
 }
 
 TEST_F(RingWrites, ToAFileThatIsAppendedToGoToItsEnd) {
-  open_to_append();
+  open_again(O_WRONLY | O_APPEND);
   EXPECT_EQ(kept_->append(as_data("one"), {}, [](std::uint64_t) {}).bytes, 3U);
   attach();
   EXPECT_EQ(program_.header().end.load(), 3U);
@@ -305,7 +324,7 @@ TEST_F(RingWrites, ToAFileThatIsAppendedToGoToItsEnd) {
 }
 
 TEST_F(RingWrites, ToAFileThatIsAppendedToGoToItsEndThoughOthersFillTheMemory) {
-  open_to_append();
+  open_again(O_WRONLY | O_APPEND);
   EXPECT_EQ(kept_->append(as_data("one"), {}, [](std::uint64_t) {}).bytes, 3U);
   attach();
   kept_->write_all();
@@ -317,6 +336,7 @@ TEST_F(RingWrites, ToAFileThatIsAppendedToGoToItsEndThoughOthersFillTheMemory) {
 }
 
 TEST_F(RingWrites, AreNoMoreThanTheServerHasRoomFor) {
+  open_again(O_WRONLY);
   attach();
   const std::string data(60'000, 'r');
   constexpr std::uint64_t kRoom = std::uint64_t{64} << 20;  // if the disk has enough
