@@ -2,6 +2,7 @@
 #include "bench/systems/file/program/kernel_file.hpp"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +16,13 @@ KernelFile::KernelFile(const std::string& path, bool writes)
 }
 
 KernelFile::~KernelFile() { ::close(file_); }
+
+void KernelFile::load(std::uint64_t bytes) {
+  // A read might go another way.
+  void* const mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file_, 0);
+  if (mapped == MAP_FAILED) throw std::system_error(errno, std::system_category(), "mmap " + path_);
+  ::munmap(mapped, bytes);
+}
 
 void KernelFile::rewind() { ::lseek(file_, 0, SEEK_SET); }
 ssize_t KernelFile::read(std::span<std::byte> to) { return ::read(file_, to.data(), to.size()); }

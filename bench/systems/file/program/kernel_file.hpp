@@ -19,6 +19,8 @@ class KernelFile {
   KernelFile& operator=(const KernelFile&) = delete;
   ~KernelFile();
 
+  /// Brings the beginning of the file into the page cache, by the kernel.
+  void load(std::uint64_t bytes);
   /// To the beginning.
   void rewind();
   ssize_t read(std::span<std::byte> to);

@@ -17,6 +17,11 @@ class Positioned {
   template <class... Arguments>
   explicit Positioned(Arguments&&... arguments) : file_(std::forward<Arguments>(arguments)...) {}
 
+  void load(std::uint64_t bytes)
+    requires requires(File& file) { file.load(bytes); }
+  {
+    file_.load(bytes);
+  }
   void rewind() { offset_ = 0; }
   ssize_t read(std::span<std::byte> to) { return advance(read_at(offset_, to)); }
   ssize_t write(std::span<const std::byte> from) { return advance(write_at(offset_, from)); }

@@ -29,11 +29,15 @@ using Work = std::function<void(std::uint32_t number, const std::function<void(c
 /// error.
 Finding run_processes(const Job& job, std::span<const pid_t> servers, const Work& work);
 
-/// `open(path, writes)` returns a pointer to a file such as a Worker takes.
+/// `open(path, writes)` returns a pointer to a file such as a Worker takes. If the file can be loaded, its pages are in
+/// memory before the passes that are not the first.
 template <class Open>
 Finding run_job(const Job& job, std::span<const pid_t> servers, Open open) {
   return run_processes(job, servers, [&](std::uint32_t number, const std::function<void(const Part&)>& go) {
     const auto file = open(path_of(job, number), job.writes);
+    if constexpr (requires { file->load(job.bytes); }) {
+      if (!job.writes && job.warm_ups > 0) file->load(job.bytes);
+    }
     Worker worker(job, *file, salt_of(job.salt, number));
     go({[&worker] { worker.pass(); }, [&worker] { worker.check(); }});
   });

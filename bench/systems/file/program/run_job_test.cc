@@ -182,6 +182,21 @@ TEST_F(FileProgram, TwoCopiesReadAndWriteWhatThereIs) {
   EXPECT_THROW(run_copied(), std::runtime_error) << "a short read is one";
 }
 
+TEST_F(FileProgram, LoadsAFileBeforePassesThatAreToFindItInMemory) {
+  struct NotLoaded : KernelFile {
+    using KernelFile::KernelFile;
+    static void load(std::uint64_t bytes) { throw std::runtime_error(fmt::format("{} bytes", bytes)); }
+  };
+  const auto run_not_loaded = [this] {
+    return run_job(job_, {},
+                   [](const std::string& path, bool writes) { return std::make_unique<NotLoaded>(path, writes); });
+  };
+  EXPECT_NO_THROW(run_not_loaded());
+  job_.warm_ups = 1;
+  EXPECT_THROW(run_not_loaded(), std::runtime_error);
+  EXPECT_EQ(run().useful_bytes, 3U << 20);
+}
+
 TEST_F(FileProgram, PassesFollowEachOtherUntilTheTimeIsOver) {
   job_.seconds = 0.05;
   job_.warm_ups = 2;
