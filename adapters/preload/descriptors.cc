@@ -102,6 +102,8 @@ void remember(int fd, Access access) noexcept {
   entry->progress.store(0, std::memory_order_relaxed);
   entry->choice.store(Choice::none, std::memory_order_relaxed);
   entry->access.store(access, std::memory_order_relaxed);
+  entry->expected_hits.store(0, std::memory_order_relaxed);
+  entry->has_missed.store(false, std::memory_order_relaxed);
   begin_generation_of(*entry, access == Access::other ? Mode::unknown : Mode::own);
   unmap_file_of_last_generation(fd, *entry);
   forget_ring(fd);

@@ -83,7 +83,9 @@ struct alignas(64) Entry {
   std::atomic<std::uint64_t> progress{0};
   std::atomic<Choice> choice{Choice::none};
   std::atomic<Access> access{Access::other};
-  file::mapped::MappedFile file;  ///< of a tracked descriptor, by rule 2
+  std::atomic<std::uint8_t> expected_hits{0};  ///< next reads whose pages are expected in memory
+  std::atomic<bool> has_missed{false};         ///< before there was a connection, the pages of a read were missing
+  file::mapped::MappedFile file;               ///< of a tracked descriptor, by rule 2
 
   [[nodiscard]] State load() const {
     return {state.load(std::memory_order_acquire)};  // ENTRY acquire: the fields of that generation

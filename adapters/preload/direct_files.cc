@@ -36,12 +36,14 @@ constexpr std::uint32_t kOutOfReachMs = 1000;
 /// Bytes of reads on `auto` before a process connects. A connection costs about 2 ms (loading the library, new memory
 /// of the rings), which reads of about this many bytes save.
 constexpr std::uint64_t kWorthConnecting = std::uint64_t{4} << 20;
+/// The same of reads whose pages are there. They take 0.2 s or more.
+constexpr std::uint64_t kHitsWorthConnecting = std::uint64_t{4} << 30;
 /// Number of writes that tell how long writes past the mount take.
 constexpr std::uint32_t kLeastWrites = 8;
 /// First pause before the kernel's writes are measured: the mount begins to keep them after a few.
 constexpr std::uint32_t kFirstKernelMs = 20;
 /// Number of reads that are expected to be hits after one that was.
-constexpr std::uint32_t kExpectedHits = 16;
+constexpr std::uint8_t kExpectedHits = 16;
 
 struct alignas(64) Slot {
   std::atomic<std::uint32_t> users{0};
@@ -55,7 +57,6 @@ struct alignas(64) Slot {
   std::atomic<std::uint64_t> next{0};      ///< offset behind the last transfer
   std::atomic<std::uint32_t> failures{0};  ///< since the last transfer that succeeded
   std::atomic<std::uint32_t> writes{0};    ///< since the file was opened
-  std::atomic<std::uint32_t> hits{0};      ///< number of next reads that are expected to be hits
   std::uint64_t serial = 0;                ///< of all files that were opened
   file::Reuse reuse;
 };
@@ -70,6 +71,7 @@ constinit std::atomic<std::uint64_t> out_of_reach{0};
 constinit std::atomic<std::uint32_t> out_of_reach_ms{kOutOfReachMs};  // the next pause
 constinit std::atomic<bool> is_connected{false};
 constinit std::atomic<std::uint64_t> read_before{0};  // bytes of reads on `auto` before there is a connection
+constinit std::atomic<std::uint64_t> hit_before{0};   // of these, found in memory
 constinit std::atomic<bool> ended{false};
 
 /// Calls the library's `transfer`, whose copies may fault.
@@ -131,7 +133,10 @@ std::uint64_t open_file(int fd, bool writes, std::size_t bytes, std::uint32_t fa
   const int access = access_of(fd);
   if (!path || access < 0) return kNever;
   if (writes && access != O_WRONLY) return later;
-  if (*path == files::Path::automatic && !writes && !is_worth_connecting(found.stx_size, bytes)) return kNew;
+  if (*path == files::Path::automatic && !writes && !is_worth_connecting(found.stx_size, bytes)) {
+    if (Entry* const entry = entry_of(fd)) entry->has_missed.store(true, std::memory_order_relaxed);
+    return kNew;
+  }
   const Direct* const library = load_direct_library();
   if (library == nullptr) return Word::of(kNever);
   // Asked for last: a ticket that is not used stays at the server for a time.
@@ -170,7 +175,6 @@ std::uint64_t open_file(int fd, bool writes, std::size_t bytes, std::uint32_t fa
   slot.failures.store(failures, std::memory_order_relaxed);
   slot.serial = last_serial.fetch_add(1, std::memory_order_relaxed) + 1;
   slot.writes.store(0, std::memory_order_relaxed);
-  slot.hits.store(0, std::memory_order_relaxed);
   slot.reuse.reset();
   slot.users.store(1, std::memory_order_release);  // USERS release: the fields
   return Word::of(kFirstSlot + static_cast<std::uint32_t>(number));
@@ -279,10 +283,6 @@ bool DirectUse::is_measured() const noexcept {
   return slots[static_cast<unsigned>(slot_)].writes.fetch_add(1, std::memory_order_relaxed) >= kLeastWrites;
 }
 
-void DirectUse::expect_hits() const noexcept {
-  slots[static_cast<unsigned>(slot_)].hits.store(kExpectedHits, std::memory_order_relaxed);
-}
-
 bool DirectUse::is_worth_filling(const file::Reuse::Costs& costs, std::uint64_t offset,
                                  std::size_t bytes) const noexcept {
   Slot& slot = slots[static_cast<unsigned>(slot_)];
@@ -320,6 +320,13 @@ bool is_open_at_host(int fd) noexcept {
   return Word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)}.slot() >= 0;
 }
 
+bool may_hit_wait(int fd, std::size_t bytes) noexcept {
+  const Entry* const entry = entry_of(fd);
+  if (is_connected.load(std::memory_order_relaxed) || entry == nullptr) return false;
+  if (entry->has_missed.load(std::memory_order_relaxed)) return false;
+  return hit_before.fetch_add(bytes, std::memory_order_relaxed) + bytes < kHitsWorthConnecting;
+}
+
 bool is_ready(int fd) noexcept {
   const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
   if (word.slot() >= 0) return true;
@@ -328,16 +335,19 @@ bool is_ready(int fd) noexcept {
   return word.kind() == kNew || (word.waits() && is_over(word.time()));
 }
 
-/// Does not enter the slot: the number is a hint, of whichever file has the slot.
+/// Does not enter the slot: whichever file has it, its order of reads is only a hint.
 bool is_expected_hit(int fd, std::uint64_t offset, std::size_t bytes) noexcept {
-  const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
-  if (word.slot() < 0) return false;
-  Slot& slot = slots[static_cast<unsigned>(word.slot())];
-  const std::uint32_t hits = slot.hits.load(std::memory_order_relaxed);
+  Entry* const entry = entry_of(fd);
+  const std::uint8_t hits = entry == nullptr ? 0 : entry->expected_hits.load(std::memory_order_relaxed);
   if (hits == 0) return false;
-  slot.hits.store(hits - 1, std::memory_order_relaxed);
-  slot.next.store(offset + bytes, std::memory_order_relaxed);
+  entry->expected_hits.store(hits - 1, std::memory_order_relaxed);
+  const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
+  if (word.slot() >= 0) slots[static_cast<unsigned>(word.slot())].next.store(offset + bytes, std::memory_order_relaxed);
   return true;
+}
+
+void expect_hits(int fd) noexcept {
+  if (Entry* const entry = entry_of(fd)) entry->expected_hits.store(kExpectedHits, std::memory_order_relaxed);
 }
 
 void forget_direct(int fd) noexcept {
@@ -393,6 +403,7 @@ void forget_direct_after_fork() noexcept {
   forget_costs_after_fork();
   is_connected.store(false, std::memory_order_relaxed);
   read_before.store(0, std::memory_order_relaxed);
+  hit_before.store(0, std::memory_order_relaxed);
   for (int fd = 0; fd < kDescriptors; fd++) {
     auto& word = words[static_cast<unsigned>(fd)];
     if (word.load(std::memory_order_relaxed) != kNew) word.store(kNew, std::memory_order_relaxed);

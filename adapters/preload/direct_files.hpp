@@ -46,8 +46,6 @@ class DirectUse {
   /// Counts a write. Returns whether enough writes have gone past the mount, since the file was opened, to tell how
   /// long they take if the connection is warm.
   [[nodiscard]] bool is_measured() const noexcept;
-  /// To be called when a read was left to the kernel because its pages are there.
-  void expect_hits() const noexcept;
   /// For a read that would go past the mount, because its pages are missing: whether it should bring them into the page
   /// cache instead.
   [[nodiscard]] bool is_worth_filling(const file::Reuse::Costs& costs, std::uint64_t offset,
@@ -75,11 +73,17 @@ class DirectUse {
 
 /// Whether the descriptor's file is open at the server.
 bool is_open_at_host(int fd) noexcept;
+/// Whether a read whose pages are there leaves the question to later reads which way is faster: it takes time to
+/// connect to the server, and such reads hardly gain from it. Counts the read. False after reads of the descriptor that
+/// missed, since the kernel reads ahead then.
+bool may_hit_wait(int fd, std::size_t bytes) noexcept;
 /// Whether a DirectUse is worthwhile now.
 bool is_ready(int fd) noexcept;
 /// Whether to leave this read to the kernel without another look at the pages: the last ones were there. Looking takes
 /// half as long as a read of 64 KiB.
 bool is_expected_hit(int fd, std::uint64_t offset, std::size_t bytes) noexcept;
+/// To be called when a read was left to the kernel because its pages are there.
+void expect_hits(int fd) noexcept;
 
 /// To be called when a descriptor is about to be closed, or is already another file's.
 void forget_direct(int fd) noexcept;

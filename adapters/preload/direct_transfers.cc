@@ -70,6 +70,16 @@ Pages pages_of(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
   return found.cached >= range.length / kPageBytes ? Pages::all : Pages::some;
 }
 
+/// Returns which pages the kernel has of what a read can get. All of them behind the end that it knows: it then asks
+/// the mount for the size by itself.
+Pages pages_to_read(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const Pages pages = pages_of(fd, offset, bytes);
+  struct statx found{};
+  if ((pages != Pages::none && pages != Pages::some) || !look(fd, found) || offset + bytes <= found.stx_size)
+    return pages;
+  return offset >= found.stx_size ? Pages::all : pages_of(fd, offset, found.stx_size - offset);
+}
+
 bool is_usual(std::size_t bytes, off_t offset) noexcept {
   return bytes != 0 && bytes <= kMostBytes && offset >= 0 && offset <= INT64_MAX - static_cast<off_t>(kMostBytes);
 }
@@ -157,6 +167,10 @@ class ReadByMount {
     return kernels_();
   }
   [[nodiscard]] Route route() const { return route_; }
+  /// Whether the mount's way and the one past it are compared. Files on the path `host` are not mapped.
+  [[nodiscard]] bool is_automatic() const {
+    return in_place_ != nullptr || path_of_transfers(fd_) == files::Path::automatic;
+  }
   /// Whether a repetition would take as long. Hits are made in place once the file is mapped, if it can be.
   [[nodiscard]] bool is_typical() const {
     if (in_place_ != nullptr || !is_hit_) return route_ != Route::in_place || in_place_->is_typical;
@@ -178,13 +192,19 @@ std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t of
   pthread_testcancel();
   if (!reports() && is_expected_hit(fd, at, bytes)) return by_mount(true);
   const int error = errno;
+  if (by_mount.is_automatic() && may_hit_wait(fd, bytes) && pages_to_read(fd, at, bytes) == Pages::all) {
+    expect_hits(fd);
+    const ssize_t got = by_mount(true);
+    if (reports()) count_transfer(fd, false, by_mount.route(), got, Hit::yes);
+    return got;
+  }
   ChosenWay chosen;
   std::int64_t got = -1;
   Hit hit = Hit::not_checked;
   {
     const DirectCall here(kMostWaitMs);
     DirectUse use(fd, false, bytes);
-    const Pages pages = use ? pages_of(fd, at, bytes) : Pages::changed;
+    const Pages pages = use ? pages_to_read(fd, at, bytes) : Pages::changed;
     if (pages != Pages::changed) chosen = ChosenWay(use, pages == Pages::all ? Kind::hit : Kind::miss, at, bytes);
     if (chosen.is(Way::host)) got = use.read(at, buffer, bytes);
     if (chosen.is(Way::host) && got >= 0) use.succeeded();

@@ -28,7 +28,10 @@ namespace {
 using file::mapped::cost_of_read;
 using file::mapped::Progress;
 
-bool has_spent_enough(const Entry& entry, State state, std::uint64_t bytes) {
+/// Stands for an offset that only the kernel knows.
+constexpr std::uint64_t kUnknownOffset = UINT64_MAX;
+
+bool has_spent_enough(const Entry& entry, State state, std::uint64_t offset, std::uint64_t bytes) {
   if (!entry.may_be_tracked()) return false;
   // The file is never mapped then, so its cost need not be counted, unless its reads may go past a mount.
   if (chosen_path() == Path::kernel && !any_rules() && least_direct() == SIZE_MAX) return true;
@@ -36,7 +39,7 @@ bool has_spent_enough(const Entry& entry, State state, std::uint64_t bytes) {
   const Progress progress = Progress::of(entry.progress.load(std::memory_order_relaxed));
   const Choice choice = entry.choice.load(std::memory_order_relaxed);
   const bool eager = choice == Choice::cache || (choice == Choice::none && chosen_path() == Path::cache);
-  return file::mapped::is_time_to_map(state.spent(), bytes, progress, eager);
+  return file::mapped::is_time_to_map(state.spent(), offset, bytes, progress, eager);
 }
 
 /// Makes a read by the kernel, and counts it for the report.
@@ -102,7 +105,9 @@ ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Direct direct, Ker
         continue;
       }
       case Mode::own:
-        if (has_spent_enough(*entry, state, bytes) && state.inside() == 0 && try_tracking(fd, *entry, state)) continue;
+        if (has_spent_enough(*entry, state, kUnknownOffset, bytes) && state.inside() == 0 &&
+            try_tracking(fd, *entry, state))
+          continue;
         if (may_go_direct && entry->may_be_tracked()) {
           if (const auto moved = direct(*entry, state)) return *moved;
           may_go_direct = false;
@@ -126,14 +131,14 @@ ssize_t read_on(int fd, std::uint64_t bytes, Tracked tracked, Direct direct, Ker
 
 /// pread or preadv, likewise.
 template <typename Tracked, typename Kernels>
-ssize_t read_at(int fd, std::uint64_t bytes, Tracked tracked, Kernels kernels) {
+ssize_t read_at(int fd, std::uint64_t bytes, off_t offset, Tracked tracked, Kernels kernels) {
   Entry* const entry = entry_of(fd);
   if (entry != nullptr && !in_vfork_child()) {
     State state = settled(*entry);
     if (state.mode() == Mode::ring) return_offset(fd);
     const bool may_change = state.mode() == Mode::unknown || state.mode() == Mode::own;
     if (may_change && entry->may_be_tracked() && state.inside() == 0) {
-      if (!has_spent_enough(*entry, state, bytes)) {
+      if (!has_spent_enough(*entry, state, static_cast<std::uint64_t>(offset), bytes)) {
         entry->exchange(state, {state.word + cost_of_read(bytes)});
       } else if (try_tracking(fd, *entry, state)) {
         state = entry->load();
@@ -171,13 +176,14 @@ ssize_t readv_here(int fd, const iovec* parts, int count) {
 
 ssize_t pread_here(int fd, void* buffer, std::size_t bytes, off_t offset) {
   return read_at(
-      fd, bytes, [&](Entry& entry, State state) { return read_tracked(fd, entry, state, buffer, bytes, offset); },
+      fd, bytes, offset,
+      [&](Entry& entry, State state) { return read_tracked(fd, entry, state, buffer, bytes, offset); },
       [&] { return pread_not_in_place(fd, buffer, bytes, offset); });
 }
 
 ssize_t preadv_here(int fd, const iovec* parts, int count, off_t offset) {
   return read_at(
-      fd, bytes_of(count),
+      fd, bytes_of(count), offset,
       [&](Entry& entry, State state) { return readv_tracked(fd, entry, state, parts, count, offset); },
       [&] { return counted_read(fd, [&] { return WHERRY_NEXT(preadv, fd, parts, count, offset); }); });
 }
@@ -190,6 +196,10 @@ off_t lseek_here(int fd, off_t offset, int whence) {
     if (state.mode() == Mode::moving) {
       settled(*entry);
     } else if (state.mode() == Mode::own) {
+      const bool from_beginning = whence == SEEK_SET && offset == 0;
+      if (from_beginning && state.inside() == 0 && has_spent_enough(*entry, state, 0, file::mapped::kLongRead) &&
+          try_tracking(fd, *entry, state))
+        continue;
       if (!go_inside(*entry, state, 0)) continue;
       return call_inside(*entry, state, [&] { return WHERRY_NEXT(lseek, fd, offset, whence); });
     } else if (state.mode() == Mode::ring) {

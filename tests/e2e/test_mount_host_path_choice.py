@@ -77,6 +77,34 @@ def test_auto_does_not_connect_to_the_server_for_a_few_small_reads(server, here,
     assert run(server, here, READ_ONCE, 8, path="auto")[1].calls("reads from the host") > 0
 
 
+READ_FROM_MEMORY = """
+import ctypes, mmap
+size = int(sys.argv[1])
+file = os.open("file", os.O_RDONLY)
+ctypes.CDLL(None).mmap(None, ctypes.c_size_t(size), mmap.PROT_READ, mmap.MAP_SHARED | mmap.MAP_POPULATE, file, ctypes.c_long(0))
+for again in range(20):
+    if sys.argv[2] == "read":
+        os.lseek(file, 0, os.SEEK_SET)
+        while os.read(file, 1 << 18):
+            pass
+    else:
+        for offset in range(0, size + 1, 1 << 18):
+            os.pread(file, 1 << 18, offset)
+os.close(file)
+"""
+
+
+@pytest.mark.parametrize("by", ["read", "pread"])
+def test_auto_does_not_connect_to_the_server_to_read_what_is_in_memory(server, here, tmp_path, by):
+    """The size is no multiple of the read's: neither the last part nor the end of the file is a miss."""
+    size = 16 * MIB + 1000
+    (tmp_path / "root/file").write_bytes(os.urandom(size))
+    _, report = run(server, here, READ_FROM_MEMORY, size, by, path="auto")
+    assert report.calls("reads from the host") == 0, report.said
+    # The file is mapped once it is read again.
+    assert report.calls("reads in place") >= 17 * 64, report.said
+
+
 WRITE_SMALL = r"""
 file = os.open("file", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 data = os.urandom(1 << 16)

@@ -119,7 +119,10 @@ class PathCosts {
   }
 
   [[nodiscard]] Way faster(const Transfer& transfer) const noexcept {
-    return estimate(transfer, Way::host) < estimate(transfer, Way::kernel) ? Way::host : Way::kernel;
+    const std::uint64_t by_kernel = estimate(transfer, Way::kernel);
+    // A write returns before the mount has sent it. If threads wait for cores, they wait for the rest, too.
+    const bool is_part = transfer.kind == Kind::write && transfer.crowded;
+    return estimate(transfer, Way::host) < (is_part ? 2 * by_kernel : by_kernel) ? Way::host : Way::kernel;
   }
 
   /// From now on copies records to these kTransferClasses classes, which must outlive this object; null: to none. Other
@@ -170,10 +173,12 @@ class PathCosts {
 
   void measure(const Transfer& transfer, Way by, std::uint64_t nanoseconds) noexcept {
     const std::uint64_t now = estimate(transfer, by);
-    // Limits the sample: a thread that had no core for a while does not measure the way.
-    const std::uint64_t sample = std::min(nominal(transfer, nanoseconds), now * kMostGrowth);
     // The mean of the first samples: the very first one may touch new memory.
     std::atomic<std::uint8_t>& samples = samples_[class_of(transfer)][by == Way::host ? 0 : 1];
+    // Limits the sample: a thread that had no core for a while does not measure the way. As long as fewer than half of
+    // the samples are such, the estimate stays near the others.
+    const std::uint64_t growth = samples.load(std::memory_order_relaxed) < kWeight ? kMostFirstGrowth : kMostGrowth;
+    const std::uint64_t sample = std::min(nominal(transfer, nanoseconds), now * growth);
     const auto weight =
         static_cast<std::uint8_t>(std::min<std::uint64_t>(samples.load(std::memory_order_relaxed) + 1, kWeight));
     samples.store(weight, std::memory_order_relaxed);
@@ -184,7 +189,8 @@ class PathCosts {
 
   static constexpr std::uint64_t kShare = 100;
   static constexpr std::uint64_t kWeight = 8;
-  static constexpr std::uint64_t kMostGrowth = 4;
+  static constexpr std::uint64_t kMostFirstGrowth = 4;
+  static constexpr std::uint64_t kMostGrowth = 2;
   static constexpr std::uint64_t kAlways = 1024;  // value of shared_ if the server was always shared
   static constexpr std::uint64_t kAlone = 256;    // slowness of a thread that never waits for a core
   static constexpr std::uint64_t kMostSlowness = 256 * kAlone;

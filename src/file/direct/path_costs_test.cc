@@ -141,6 +141,15 @@ TEST(CostsOfPaths, AreNotMovedFarByOneCallThatHadNoCore) {
   EXPECT_LT(costs.estimate({.kind = Kind::miss, .bytes = 1 << 20}, Way::host), 150'000U);
 }
 
+TEST(CostsOfPaths, AreNotMovedFarByManyCallsThatHadNoCore) {
+  PathCosts costs;
+  const Transfer miss{.kind = Kind::miss, .bytes = 1 << 20};
+  run(costs, {.host = 100'000, .kernel = 200'000}, Kind::miss, 1 << 20, 1000);
+  for (int i = 0; i < 1000; ++i)
+    costs.note(miss, {.way = Way::host, .explores = false}, i % 3 == 0 ? 4'000'000 : 100'000);
+  EXPECT_LT(costs.estimate(miss, Way::host), 200'000U);
+}
+
 constexpr Transfer kMiss{.kind = Kind::miss, .bytes = 1 << 20};
 constexpr Transfer kMissInOrder{.kind = Kind::miss, .bytes = 1 << 20, .in_order = true};
 
@@ -238,6 +247,17 @@ TEST(CostsOfPaths, OnCrowdedCoresAreExpectedToBeLonger) {
   costs.note_core(kMs, 3 * kMs);
   EXPECT_EQ(costs.estimate(on_crowded_cores(kMiss), Way::kernel), 4 * by_kernel);
   EXPECT_EQ(costs.estimate(kMiss, Way::kernel), by_kernel);
+}
+
+TEST(CostsOfPaths, OfWritesThroughTheMountOnCrowdedCoresAreOnlyAPart) {
+  PathCosts costs;
+  const Transfer write{.kind = Kind::write, .bytes = 1 << 18, .in_order = true};
+  for (const Transfer& each : {write, on_crowded_cores(write)}) {
+    for (int i = 0; i < 100; ++i) note(costs, each, Way::host, 150'000);
+    for (int i = 0; i < 100; ++i) note(costs, each, Way::kernel, 100'000);
+  }
+  EXPECT_EQ(costs.faster(write), Way::kernel);
+  EXPECT_EQ(costs.faster(on_crowded_cores(write)), Way::host);
 }
 
 TEST(CostsOfPaths, OfABusyServerAreMeasuredSoonHoweverLongTheyAreExpectedToBe) {

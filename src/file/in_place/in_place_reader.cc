@@ -120,7 +120,7 @@ void InPlaceReader::drop() noexcept {
 }
 
 bool InPlaceReader::read(std::span<const iovec> to, std::uint64_t bytes, std::uint64_t offset, Path path) noexcept {
-  if (!is_ready(bytes, path)) return false;
+  if (!is_ready(offset, bytes, path)) return false;
   // GENERATION acquire: the mapping of that generation
   const std::uint32_t generation = generation_.load(std::memory_order_acquire);
   // Asking for the size makes a guarded copy, too.
@@ -135,7 +135,7 @@ bool InPlaceReader::read(std::span<const iovec> to, std::uint64_t bytes, std::ui
 }
 
 /// Whether the file is mapped in this process. If not, adds the cost of this read, and may map the file.
-bool InPlaceReader::is_ready(std::uint64_t bytes, Path path) noexcept {
+bool InPlaceReader::is_ready(std::uint64_t offset, std::uint64_t bytes, Path path) noexcept {
   const State state = state_.load(std::memory_order_acquire);  // READER acquire: the process
   if (state == State::mapped) [[likely]] {
     if (process_.load(std::memory_order_relaxed) == fork_generation()) [[likely]]
@@ -146,7 +146,7 @@ bool InPlaceReader::is_ready(std::uint64_t bytes, Path path) noexcept {
   if (state == State::never) return false;
   const std::uint64_t spent = spent_.load(std::memory_order_relaxed);
   const auto progress = Progress::of(progress_.load(std::memory_order_relaxed));
-  if (mapped::is_time_to_map(spent, bytes, progress, path == Path::cache)) {
+  if (mapped::is_time_to_map(spent, offset, bytes, progress, path == Path::cache)) {
     set_up();
     if (state_.load(std::memory_order_acquire) == State::mapped) return true;  // READER acquire: the process
   }

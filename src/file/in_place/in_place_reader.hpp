@@ -46,7 +46,7 @@ class InPlaceReader {
 
   static void revoke(std::uintptr_t self, std::uint32_t region) noexcept;
   [[nodiscard]] std::uintptr_t owner() const { return reinterpret_cast<std::uintptr_t>(this); }
-  bool is_ready(std::uint64_t bytes, files::Path path) noexcept;
+  bool is_ready(std::uint64_t offset, std::uint64_t bytes, files::Path path) noexcept;
   void set_up() noexcept;
   bool refresh() noexcept;
   void begin_generation() noexcept;

@@ -21,7 +21,8 @@ struct SpentBefore {
   std::uint64_t first;  ///< the first one in a process takes up to 100 us
 };
 // Sequential reads shorter than kLongRead gain from the mapping at once. Longer reads gain only if they read a part
-// again; a file that is read once should not pay for a mapping.
+// again; a file that is read once should not pay for a mapping. It is known to be read again once a read begins at its
+// beginning.
 inline constexpr SpentBefore kSpentBeforeShort{.later = 600, .first = 1000};
 inline constexpr SpentBefore kSpentBeforeLong{.later = 2000, .first = 8000};
 /// A few calls, if every read is to be made in place.
@@ -31,10 +32,11 @@ inline constexpr std::uint64_t kMostSpent = kSpentBeforeLong.first;
 
 /// Whether a read of `bytes` should map the file, after reads that cost `spent`. `eager`: every read is to be made in
 /// place.
-inline bool is_time_to_map(std::uint64_t spent, std::uint64_t bytes, const Progress& progress, bool eager) noexcept {
+inline bool is_time_to_map(std::uint64_t spent, std::uint64_t offset, std::uint64_t bytes, const Progress& progress,
+                           bool eager) noexcept {
   if (spent < kSpentBeforeEager) return false;
   if (eager && !progress.refused) return true;
-  const SpentBefore& before = bytes < kLongRead ? kSpentBeforeShort : kSpentBeforeLong;
+  const SpentBefore& before = bytes < kLongRead || offset == 0 ? kSpentBeforeShort : kSpentBeforeLong;
   return spent >= (any_was_mapped() ? before.later : before.first);
 }
 
