@@ -41,17 +41,21 @@ Entry* entry_of(int fd) noexcept {
   return &entries[static_cast<unsigned>(fd)];
 }
 
+void pause_for(long nanoseconds) noexcept {
+  const timespec pause{.tv_sec = 0, .tv_nsec = nanoseconds};
+  WHERRY_NEXT(syscall, SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, nullptr);
+}
+
 State settled(const Entry& entry) noexcept {
   constexpr int kYields = 64;
   const int error = errno;
   State state = entry.load();
   for (int looks = 0; state.mode() == Mode::moving; looks++) {
-    // Longer than it takes to set an offset: a transfer past a mount. The call by number is no cancellation point.
-    const timespec pause{.tv_sec = 0, .tv_nsec = 50'000};
+    // Longer than it takes to set an offset: a transfer past a mount.
     if (looks < kYields)
       sched_yield();
     else
-      WHERRY_NEXT(syscall, SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &pause, nullptr);
+      pause_for(50'000);
     state = entry.load();
   }
   errno = error;
@@ -102,8 +106,6 @@ void remember(int fd, Access access) noexcept {
   entry->progress.store(0, std::memory_order_relaxed);
   entry->choice.store(Choice::none, std::memory_order_relaxed);
   entry->access.store(access, std::memory_order_relaxed);
-  entry->expected_hits.store(0, std::memory_order_relaxed);
-  entry->has_missed.store(false, std::memory_order_relaxed);
   begin_generation_of(*entry, access == Access::other ? Mode::unknown : Mode::own);
   unmap_file_of_last_generation(fd, *entry);
   forget_ring(fd);

@@ -72,6 +72,10 @@ struct State {
 /// What a descriptor in mode `own` was opened for.
 enum class Access : std::uint8_t { other, reads, writes, both };
 
+/// Whether reads whose pages are in memory connect to the server of a mount, to compare the way past it. `wait`: only
+/// after many.
+enum class Hits : std::uint8_t { unknown, wait, connect };
+
 /// The path chosen for an open file, or found from its name.
 enum class Choice : std::uint8_t { none, automatic, cache, kernel, host };
 
@@ -84,8 +88,8 @@ struct alignas(64) Entry {
   std::atomic<Choice> choice{Choice::none};
   std::atomic<Access> access{Access::other};
   std::atomic<std::uint8_t> expected_hits{0};  ///< next reads whose pages are expected in memory
-  std::atomic<bool> has_missed{false};         ///< before there was a connection, the pages of a read were missing
-  file::mapped::MappedFile file;               ///< of a tracked descriptor, by rule 2
+  std::atomic<Hits> hits{Hits::unknown};
+  file::mapped::MappedFile file;  ///< of a tracked descriptor, by rule 2
 
   [[nodiscard]] State load() const {
     return {state.load(std::memory_order_acquire)};  // ENTRY acquire: the fields of that generation
@@ -107,6 +111,9 @@ struct alignas(64) Entry {
     return state.compare_exchange_strong(before.word, after.word, std::memory_order_seq_cst);
   }
 };
+
+/// Sleeps. No cancellation point.
+void pause_for(long nanoseconds) noexcept;
 
 /// Waits until the mode is no longer `moving`.
 State settled(const Entry& entry) noexcept;

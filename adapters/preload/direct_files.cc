@@ -24,6 +24,7 @@
 #include "file/mapped/touched_parts.hpp"
 #include "next.hpp"
 #include "own_numbers.hpp"
+#include "report.hpp"
 #include "vfork.hpp"
 #include "write_rings.hpp"
 
@@ -36,7 +37,8 @@ constexpr std::uint32_t kOutOfReachMs = 1000;
 /// Bytes of reads on `auto` before a process connects. A connection costs about 2 ms (loading the library, new memory
 /// of the rings), which reads of about this many bytes save.
 constexpr std::uint64_t kWorthConnecting = std::uint64_t{4} << 20;
-/// The same of reads whose pages are there. They take 0.2 s or more.
+/// Bytes of reads whose pages were there before a process connects for such reads. They take 0.2 s or more, so the
+/// connection costs 1 % at most.
 constexpr std::uint64_t kHitsWorthConnecting = std::uint64_t{4} << 30;
 /// Number of writes that tell how long writes past the mount take.
 constexpr std::uint32_t kLeastWrites = 8;
@@ -71,7 +73,7 @@ constinit std::atomic<std::uint64_t> out_of_reach{0};
 constinit std::atomic<std::uint32_t> out_of_reach_ms{kOutOfReachMs};  // the next pause
 constinit std::atomic<bool> is_connected{false};
 constinit std::atomic<std::uint64_t> read_before{0};  // bytes of reads on `auto` before there is a connection
-constinit std::atomic<std::uint64_t> hit_before{0};   // of these, found in memory
+constinit std::atomic<std::uint64_t> hit_before{0};   // of reads that were hits; about
 constinit std::atomic<bool> ended{false};
 
 /// Calls the library's `transfer`, whose copies may fault.
@@ -134,7 +136,7 @@ std::uint64_t open_file(int fd, bool writes, std::size_t bytes, std::uint32_t fa
   if (!path || access < 0) return kNever;
   if (writes && access != O_WRONLY) return later;
   if (*path == files::Path::automatic && !writes && !is_worth_connecting(found.stx_size, bytes)) {
-    if (Entry* const entry = entry_of(fd)) entry->has_missed.store(true, std::memory_order_relaxed);
+    if (Entry* const entry = entry_of(fd)) entry->hits.store(Hits::connect, std::memory_order_relaxed);
     return kNew;
   }
   const Direct* const library = load_direct_library();
@@ -320,11 +322,21 @@ bool is_open_at_host(int fd) noexcept {
   return Word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)}.slot() >= 0;
 }
 
-bool may_hit_wait(int fd, std::size_t bytes) noexcept {
-  const Entry* const entry = entry_of(fd);
+bool may_hit_wait(int fd) noexcept {
+  Entry* const entry = entry_of(fd);
   if (is_connected.load(std::memory_order_relaxed) || entry == nullptr) return false;
-  if (entry->has_missed.load(std::memory_order_relaxed)) return false;
-  return hit_before.fetch_add(bytes, std::memory_order_relaxed) + bytes < kHitsWorthConnecting;
+  Hits hits = entry->hits.load(std::memory_order_relaxed);
+  if (hits == Hits::unknown) {
+    struct statx found{};
+    const bool is_compared = look(fd, found) && path_on_mount(fd, found) == files::Path::automatic;
+    hits = is_compared ? Hits::wait : Hits::connect;
+    entry->hits.store(hits, std::memory_order_relaxed);
+  }
+  return hits == Hits::wait && hit_before.load(std::memory_order_relaxed) < kHitsWorthConnecting;
+}
+
+void count_waiting_hits(std::size_t bytes) noexcept {
+  hit_before.fetch_add(reports() ? bytes : bytes * (kExpectedHits + 1), std::memory_order_relaxed);
 }
 
 bool is_ready(int fd) noexcept {
@@ -350,7 +362,19 @@ void expect_hits(int fd) noexcept {
   if (Entry* const entry = entry_of(fd)) entry->expected_hits.store(kExpectedHits, std::memory_order_relaxed);
 }
 
+namespace {
+
+void forget_hits(int fd) noexcept {
+  Entry* const entry = entry_of(fd);
+  if (entry == nullptr) return;
+  entry->expected_hits.store(0, std::memory_order_relaxed);
+  entry->hits.store(Hits::unknown, std::memory_order_relaxed);
+}
+
+}  // namespace
+
 void forget_direct(int fd) noexcept {
+  forget_hits(fd);
   auto& place = words[static_cast<unsigned>(fd)];
   std::uint64_t word = place.load(std::memory_order_relaxed);
   if (word == kNew || (Word{word}.slot() < 0 && place.compare_exchange_strong(word, kNew, std::memory_order_relaxed)))
@@ -362,6 +386,7 @@ void forget_direct(int fd) noexcept {
 }
 
 void never_direct(int fd) noexcept {
+  forget_hits(fd);
   if (least_direct() == SIZE_MAX) return;
   const int error = errno;
   const DirectCall here(kMostCloseMs);

@@ -73,10 +73,12 @@ class DirectUse {
 
 /// Whether the descriptor's file is open at the server.
 bool is_open_at_host(int fd) noexcept;
-/// Whether a read whose pages are there leaves the question to later reads which way is faster: it takes time to
-/// connect to the server, and such reads hardly gain from it. Counts the read. False after reads of the descriptor that
-/// missed, since the kernel reads ahead then.
-bool may_hit_wait(int fd, std::size_t bytes) noexcept;
+/// Whether a read of a file of a mount on the path `auto`, whose pages are there, leaves the question to later reads
+/// which way is faster: it takes time to connect to the server, and such reads hardly gain from it. False after a read
+/// of the descriptor that has missed, since the kernel reads ahead then.
+bool may_hit_wait(int fd) noexcept;
+/// To be called after such a read, for it and those that were not looked at.
+void count_waiting_hits(std::size_t bytes) noexcept;
 /// Whether a DirectUse is worthwhile now.
 bool is_ready(int fd) noexcept;
 /// Whether to leave this read to the kernel without another look at the pages: the last ones were there. Looking takes

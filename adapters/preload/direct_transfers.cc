@@ -50,7 +50,7 @@ bool counts_changed_pages() noexcept {
   return counts != 0;
 }
 
-enum class Pages : std::uint8_t { none, some, all, changed };
+enum class Pages : std::uint8_t { none, some, all, changed, behind_end };
 
 /// Returns which pages of a range of the file the kernel has.
 Pages pages_of(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
@@ -70,14 +70,14 @@ Pages pages_of(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
   return found.cached >= range.length / kPageBytes ? Pages::all : Pages::some;
 }
 
-/// Returns which pages the kernel has of what a read can get. All of them behind the end that it knows: it then asks
-/// the mount for the size by itself.
+/// The same for a read, which ends at the end of the file. `behind_end`: it begins there, as far as the kernel knows,
+/// which asks the mount for the size then.
 Pages pages_to_read(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
   const Pages pages = pages_of(fd, offset, bytes);
   struct statx found{};
   if ((pages != Pages::none && pages != Pages::some) || !look(fd, found) || offset + bytes <= found.stx_size)
     return pages;
-  return offset >= found.stx_size ? Pages::all : pages_of(fd, offset, found.stx_size - offset);
+  return offset >= found.stx_size ? Pages::behind_end : pages_of(fd, offset, found.stx_size - offset);
 }
 
 bool is_usual(std::size_t bytes, off_t offset) noexcept {
@@ -167,10 +167,6 @@ class ReadByMount {
     return kernels_();
   }
   [[nodiscard]] Route route() const { return route_; }
-  /// Whether the mount's way and the one past it are compared. Files on the path `host` are not mapped.
-  [[nodiscard]] bool is_automatic() const {
-    return in_place_ != nullptr || path_of_transfers(fd_) == files::Path::automatic;
-  }
   /// Whether a repetition would take as long. Hits are made in place once the file is mapped, if it can be.
   [[nodiscard]] bool is_typical() const {
     if (in_place_ != nullptr || !is_hit_) return route_ != Route::in_place || in_place_->is_typical;
@@ -192,8 +188,14 @@ std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t of
   pthread_testcancel();
   if (!reports() && is_expected_hit(fd, at, bytes)) return by_mount(true);
   const int error = errno;
-  if (by_mount.is_automatic() && may_hit_wait(fd, bytes) && pages_to_read(fd, at, bytes) == Pages::all) {
+  const Pages before_connecting = may_hit_wait(fd) ? pages_to_read(fd, at, bytes) : Pages::none;
+  if (before_connecting == Pages::behind_end) {
+    errno = error;
+    return std::nullopt;
+  }
+  if (before_connecting == Pages::all) {
     expect_hits(fd);
+    count_waiting_hits(bytes);
     const ssize_t got = by_mount(true);
     if (reports()) count_transfer(fd, false, by_mount.route(), got, Hit::yes);
     return got;
@@ -205,7 +207,8 @@ std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t of
     const DirectCall here(kMostWaitMs);
     DirectUse use(fd, false, bytes);
     const Pages pages = use ? pages_to_read(fd, at, bytes) : Pages::changed;
-    if (pages != Pages::changed) chosen = ChosenWay(use, pages == Pages::all ? Kind::hit : Kind::miss, at, bytes);
+    const bool is_compared = pages != Pages::changed && pages != Pages::behind_end;
+    if (is_compared) chosen = ChosenWay(use, pages == Pages::all ? Kind::hit : Kind::miss, at, bytes);
     if (chosen.is(Way::host)) got = use.read(at, buffer, bytes);
     if (chosen.is(Way::host) && got >= 0) use.succeeded();
     if (chosen.is(Way::host) && got < 0) use.give_up();

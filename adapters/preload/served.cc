@@ -137,9 +137,8 @@ Tracking track_locked(int fd, Entry& entry, State state, const struct stat& stat
   const bool chosen = is_chosen(entry);
   if (!path || (*path == Path::kernel && !chosen)) return Tracking::never;
   if (entry.load_in_setup().word != state.word) return Tracking::later;
-  if (!chosen) {
-    entry.choice.store(*path == Path::cache ? Choice::cache : Choice::automatic, std::memory_order_relaxed);
-  }
+  // `auto` of reads in place is not that of transfers past a mount.
+  if (!chosen && *path == Path::cache) entry.choice.store(Choice::cache, std::memory_order_relaxed);
   Progress progress = Progress::of(entry.progress.load(std::memory_order_relaxed));
   progress.refused = !map_file(fd, entry, status);
   entry.progress.store(progress.word(), std::memory_order_relaxed);

@@ -10,7 +10,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -218,11 +217,13 @@ bool RingWriter::put(std::span<const iovec> parts, std::uint32_t bytes, const st
 /// Makes the kernel ask for the file's size, which it uses for appends, reads and mappings without asking. It discards
 /// the answer if an older one comes meanwhile, or while another thread's write makes the file longer.
 void tell_kernel_size(int fd) noexcept {
+  constexpr long kLongestPauseNs = 3'200'000;
+  constexpr int kRounds = 500;  // 1.6 s
   struct stat status{};
-  timespec pause{.tv_sec = 0, .tv_nsec = 50'000};
-  for (int round = 0; round < 15; ++round, pause.tv_nsec *= 2) {  // at most 1.6 s
+  long pause = 50'000;
+  for (int round = 0; round < kRounds; ++round, pause = std::min(2 * pause, kLongestPauseNs)) {
     if (::fstat(fd, &status) != 0 || knows_size(fd, static_cast<std::uint64_t>(status.st_size))) return;
-    ::nanosleep(&pause, nullptr);
+    pause_for(pause);
   }
 }
 
@@ -425,9 +426,12 @@ std::optional<off_t> end_ring(int fd) noexcept {
   const auto* const bytes = reinterpret_cast<const std::byte*>(ring + 1);
   WriteRingRecord record{};
   std::memcpy(&record, bytes + last % kWriteRingBytes, sizeof record);
+  const bool appends = slot->appends.load(std::memory_order_relaxed);
   leave_ring(*slot);
   forget_ring(fd);
-  tell_kernel_size(fd);
+  const Entry* const entry = entry_of(fd);
+  if (appends || (entry != nullptr && entry->access.load(std::memory_order_relaxed) == Access::both))
+    tell_kernel_size(fd);
   return static_cast<off_t>(record.next);
 }
 

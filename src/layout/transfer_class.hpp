@@ -49,11 +49,18 @@ inline constexpr std::size_t kTransferSizes = 9;
 inline constexpr std::size_t kTransferClasses = 3 * 2 * 2 * kTransferSizes;
 inline constexpr std::uint64_t kLeastTransferBytes = std::uint64_t{64} << 10;
 
+/// What a transfer through the mount counts that takes this time. A write returns before the mount has sent it: if
+/// threads wait for cores, they wait for the rest, too.
+constexpr std::uint64_t counted_by_kernel(const TransferTraits& transfer, std::uint64_t nanoseconds) {
+  return transfer.kind == TransferKind::write && transfer.crowded ? 2 * nanoseconds : nanoseconds;
+}
+
 /// Whether a class's transfers go to the host as a rule: by the estimates, or by the calls as long as one of them is
 /// missing. `Way` has the fields of TransferWay.
 template <class Way>
-bool go_to_host(const Way& host, const Way& kernel) {
-  if (host.estimate_ns != 0 && kernel.estimate_ns != 0) return host.estimate_ns < kernel.estimate_ns;
+bool go_to_host(const TransferTraits& transfer, const Way& host, const Way& kernel) {
+  if (host.estimate_ns != 0 && kernel.estimate_ns != 0)
+    return host.estimate_ns < counted_by_kernel(transfer, kernel.estimate_ns);
   return host.calls + kernel.explored > kernel.calls + host.explored;
 }
 

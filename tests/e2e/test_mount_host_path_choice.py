@@ -2,9 +2,12 @@
 """Which way a program's large transfers take on a mount: past it, in place or by the kernel, as `auto` or the program chooses."""
 
 import os
+import subprocess
+import sys
 
 import pytest
 from host_path import here, namespace, run, server  # noqa: F401
+from program import PROGRAM
 
 MIB = 1 << 20
 
@@ -75,6 +78,32 @@ def test_auto_does_not_connect_to_the_server_for_a_few_small_reads(server, here,
     assert run(server, here, READ_ONCE, 4, path="auto")[1].calls("reads from the host") == 0
     assert run(server, here, READ_ONCE, 1, path="host")[1].calls("reads from the host") == 16
     assert run(server, here, READ_ONCE, 8, path="auto")[1].calls("reads from the host") > 0
+
+
+READ_TO_THE_END = """
+import ctypes, mmap
+size = int(sys.argv[1])
+file = os.open("file", os.O_RDONLY)
+for again in range(3):
+    os.lseek(file, 0, os.SEEK_SET)
+    while os.read(file, 1 << 20):
+        pass
+libc = ctypes.CDLL(None)
+libc.mmap.restype = ctypes.c_void_p
+there = (ctypes.c_ubyte * (size // 4096))()
+memory = ctypes.c_void_p(libc.mmap(None, ctypes.c_size_t(size), mmap.PROT_READ, mmap.MAP_SHARED, file, ctypes.c_long(0)))
+assert libc.mincore(memory, ctypes.c_size_t(size), there) == 0
+print(sum(page & 1 for page in there))
+"""
+
+
+def test_the_end_of_a_file_does_not_turn_the_next_reads_to_the_mount(server, here, tmp_path):
+    """Without a report, reads after a hit are not looked at."""
+    size = 16 * MIB
+    (tmp_path / "root/file").write_bytes(os.urandom(size))
+    command = [PROGRAM, "run", "--files", here, "--file-path", "auto", "--", sys.executable, "-c", "import os, sys" + READ_TO_THE_END, size]
+    output = subprocess.run(list(map(str, command)), env=server.env, cwd=here, capture_output=True, text=True, check=True).stdout
+    assert int(output) < size // 4096 // 2
 
 
 READ_FROM_MEMORY = """

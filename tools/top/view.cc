@@ -128,7 +128,7 @@ const char* kind_text(const TransfersReading& transfers) {
 }
 
 const char* chosen_way(const TransfersReading& transfers) {
-  return layout::go_to_host(transfers.host, transfers.kernel) ? "host" : "mount";
+  return layout::go_to_host(transfers.traits, transfers.host, transfers.kernel) ? "host" : "mount";
 }
 
 std::string microseconds(std::uint64_t nanoseconds) {

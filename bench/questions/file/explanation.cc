@@ -30,7 +30,7 @@ std::string explain(const std::vector<ChosenWay>& ways) {
     text += fmt::format("  {} {}, from {}{}: {}; {}; chosen: {}\n", kind_of(traits.kind),
                         traits.in_order ? "in order" : "elsewhere", size_text(traits.bytes),
                         traits.crowded ? ", cores busy" : "", text_of("host", one.host), text_of("mount", one.kernel),
-                        layout::go_to_host(one.host, one.kernel) ? "host" : "mount");
+                        layout::go_to_host(traits, one.host, one.kernel) ? "host" : "mount");
   }
   return text;
 }

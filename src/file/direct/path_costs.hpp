@@ -119,10 +119,8 @@ class PathCosts {
   }
 
   [[nodiscard]] Way faster(const Transfer& transfer) const noexcept {
-    const std::uint64_t by_kernel = estimate(transfer, Way::kernel);
-    // A write returns before the mount has sent it. If threads wait for cores, they wait for the rest, too.
-    const bool is_part = transfer.kind == Kind::write && transfer.crowded;
-    return estimate(transfer, Way::host) < (is_part ? 2 * by_kernel : by_kernel) ? Way::host : Way::kernel;
+    const std::uint64_t by_kernel = layout::counted_by_kernel(transfer, estimate(transfer, Way::kernel));
+    return estimate(transfer, Way::host) < by_kernel ? Way::host : Way::kernel;
   }
 
   /// From now on copies records to these kTransferClasses classes, which must outlive this object; null: to none. Other
@@ -175,8 +173,8 @@ class PathCosts {
     const std::uint64_t now = estimate(transfer, by);
     // The mean of the first samples: the very first one may touch new memory.
     std::atomic<std::uint8_t>& samples = samples_[class_of(transfer)][by == Way::host ? 0 : 1];
-    // Limits the sample: a thread that had no core for a while does not measure the way. As long as fewer than half of
-    // the samples are such, the estimate stays near the others.
+    // Limits the sample: a thread that had no core for a while does not measure the way. If a third of the samples are
+    // such, the estimate is twice the others.
     const std::uint64_t growth = samples.load(std::memory_order_relaxed) < kWeight ? kMostFirstGrowth : kMostGrowth;
     const std::uint64_t sample = std::min(nominal(transfer, nanoseconds), now * growth);
     const auto weight =
