@@ -80,6 +80,12 @@ Pages pages_to_read(int fd, std::uint64_t offset, std::uint64_t bytes) noexcept 
   return offset >= found.stx_size ? Pages::behind_end : pages_of(fd, offset, found.stx_size - offset);
 }
 
+/// The same for a read that may go past the mount by this use. On the path `host` it does so behind the end, too.
+Pages pages_to_compare(const DirectUse& use, int fd, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  if (!use) return Pages::changed;
+  return use.path() == files::Path::host ? pages_of(fd, offset, bytes) : pages_to_read(fd, offset, bytes);
+}
+
 bool is_usual(std::size_t bytes, off_t offset) noexcept {
   return bytes != 0 && bytes <= kMostBytes && offset >= 0 && offset <= INT64_MAX - static_cast<off_t>(kMostBytes);
 }
@@ -206,7 +212,7 @@ std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t of
   {
     const DirectCall here(kMostWaitMs);
     DirectUse use(fd, false, bytes);
-    const Pages pages = use ? pages_to_read(fd, at, bytes) : Pages::changed;
+    const Pages pages = pages_to_compare(use, fd, at, bytes);
     const bool is_compared = pages != Pages::changed && pages != Pages::behind_end;
     if (is_compared) chosen = ChosenWay(use, pages == Pages::all ? Kind::hit : Kind::miss, at, bytes);
     if (chosen.is(Way::host)) got = use.read(at, buffer, bytes);
