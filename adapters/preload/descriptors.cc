@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "descriptors.hpp"
 
-#include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -47,17 +46,13 @@ void pause_for(long nanoseconds) noexcept {
 }
 
 State settled(const Entry& entry) noexcept {
-  constexpr int kYields = 64;
-  const int error = errno;
   State state = entry.load();
-  for (int looks = 0; state.mode() == Mode::moving; looks++) {
-    // Longer than it takes to set an offset: a transfer past a mount.
-    if (looks < kYields)
-      sched_yield();
-    else
-      pause_for(50'000);
+  if (state.mode() != Mode::moving) return state;
+  const int error = errno;
+  wait_while([&] {
     state = entry.load();
-  }
+    return state.mode() == Mode::moving;
+  });
   errno = error;
   return state;
 }
@@ -88,7 +83,8 @@ void unmap_file(int fd, Entry& entry) {
 
 /// A holder that has not seen the new generation may be mapping the file: waits for it, and unmaps the file.
 void unmap_file_of_last_generation(int fd, Entry& entry) {
-  while (set_up.load(std::memory_order_seq_cst) == fd + 1) sched_yield();  // SETUP barrier: the generation began before
+  // SETUP barrier: the generation began before
+  wait_while([fd] { return set_up.load(std::memory_order_seq_cst) == fd + 1; });
   unmap_file(fd, entry);
 }
 
@@ -172,7 +168,7 @@ void stop_tracking() noexcept {
   if (!in_vfork_child()) end_direct();
   no_setup.store(true, std::memory_order_seq_cst);  // SETUP barrier: no further holder
   // SETUP barrier: no thread maps a file from now on; those that were mapped are seen
-  while (set_up.load(std::memory_order_seq_cst) != 0) sched_yield();
+  wait_while([] { return set_up.load(std::memory_order_seq_cst) != 0; });
   // Until here, a thread that closes a descriptor unmaps its file itself.
   drop_all_mappings();
   for (int fd = 0; fd < highest_descriptor(); fd++) forget_ring(fd);

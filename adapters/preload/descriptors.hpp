@@ -33,6 +33,8 @@
 //     thread that begins a generation then waits for a holder, and unmaps the file. So no file outlives its close.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -114,6 +116,18 @@ struct alignas(64) Entry {
 
 /// Sleeps. No cancellation point.
 void pause_for(long nanoseconds) noexcept;
+
+/// Waits while the condition is true. Sleeps after a while, since another thread may wait for a server.
+template <typename Condition>
+void wait_while(Condition condition) noexcept {
+  constexpr int kYields = 64;
+  for (int looks = 0; condition(); looks++) {
+    if (looks < kYields)
+      sched_yield();
+    else
+      pause_for(50'000);
+  }
+}
 
 /// Waits until the mode is no longer `moving`.
 State settled(const Entry& entry) noexcept;

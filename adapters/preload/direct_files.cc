@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <linux/stat.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -404,7 +403,7 @@ void end_direct() noexcept {
   const int error = errno;
   const file::mapped::SignalsBlocked blocked;  // a handler would wait for the thread that it interrupts
   if (!begin_end_of_direct()) {
-    while (!ended.load(std::memory_order_acquire)) sched_yield();  // ENDED acquire: the descriptors are closed
+    wait_while([] { return !ended.load(std::memory_order_acquire); });  // ENDED acquire: the descriptors are closed
     return;
   }
   await_direct_calls();

@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -15,6 +14,7 @@
 #include <string_view>
 
 #include "base/loaded_libraries.hpp"
+#include "descriptors.hpp"
 #include "direct_words.hpp"
 #include "file/mapped/copies_under_way.hpp"
 #include "file/mapped/fault_signals.hpp"
@@ -142,7 +142,7 @@ bool begin_end_of_direct() noexcept {
 }
 
 void await_direct_calls() noexcept {
-  while (inside.load(std::memory_order_seq_cst) != 0) sched_yield();  // INSIDE acquire, ENDING barrier
+  wait_while([] { return inside.load(std::memory_order_seq_cst) != 0; });  // INSIDE acquire, ENDING barrier
 }
 
 void forget_direct_library_after_fork() noexcept {

@@ -134,7 +134,9 @@ template <typename Tracked, typename Kernels>
 ssize_t read_at(int fd, std::uint64_t bytes, off_t offset, Tracked tracked, Kernels kernels) {
   Entry* const entry = entry_of(fd);
   if (entry != nullptr && !in_vfork_child()) {
-    State state = settled(*entry);
+    State state = entry->load();
+    // Another thread may be ending a ring.
+    if (state.mode() == Mode::moving) state = settled(*entry);
     if (state.mode() == Mode::ring) return_offset(fd);
     const bool may_change = state.mode() == Mode::unknown || state.mode() == Mode::own;
     if (may_change && entry->may_be_tracked() && state.inside() == 0) {
