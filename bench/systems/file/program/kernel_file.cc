@@ -20,6 +20,7 @@ KernelFile::~KernelFile() { ::close(file_); }
 void KernelFile::load(std::uint64_t bytes) {
   // A read might go another way.
   void* const mapped = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, file_, 0);
+  if (mapped == MAP_FAILED && errno == ENODEV) return;
   if (mapped == MAP_FAILED) throw std::system_error(errno, std::system_category(), "mmap " + path_);
   ::munmap(mapped, bytes);
 }

@@ -19,7 +19,7 @@ class KernelFile {
   KernelFile& operator=(const KernelFile&) = delete;
   ~KernelFile();
 
-  /// Brings the beginning of the file into the page cache, by the kernel.
+  /// Brings the beginning of the file into the page cache, by the kernel. Does nothing for a file without one.
   void load(std::uint64_t bytes);
   /// To the beginning.
   void rewind();
