@@ -261,7 +261,7 @@ for number in range(1, 41):
         assert os.pwrite(file, b"small", 0) == 5
     end = number << 24
     assert os.pwrite(file, b"%08d" % number, end) == 8
-    writing = threading.Thread(target=os.pwrite, args=(file, bytes(8 << 20), end - (8 << 20)))
+    writing = threading.Thread(target=os.pwrite, args=(file, bytes(2 << 20), end - (2 << 20)))
     writing.start()
     for _ in range(20):
         assert os.pread(file, 8, end) == b"%08d" % number
