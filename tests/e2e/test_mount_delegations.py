@@ -4,7 +4,6 @@
 import contextlib
 import os
 import resource
-import signal
 import subprocess
 
 import pytest

@@ -5,7 +5,6 @@ call, and a read shows what was written before it began, by anybody."""
 import contextlib
 import os
 import random
-import signal
 import subprocess
 import sys
 import threading

@@ -2,11 +2,8 @@
 """Programs by `wherry run --files` that give small writes to the mount's daemon through memory: what they and others see."""
 
 import contextlib
-import ctypes
-import mmap
 import os
 import random
-import subprocess
 import time
 
 import pytest
@@ -205,88 +202,6 @@ while say(len(content)).strip() == "more":
         assert len(there.read_bytes()) == len((other / "file").read_bytes())
 
 
-@contextlib.contextmanager
-def taken_descriptor(program):
-    """The one that the program says, which shares everything with it."""
-    number = int(program.stdout.readline())
-    libc = ctypes.CDLL(None, use_errno=True)
-    process = os.pidfd_open(program.pid)
-    pidfd_getfd = 438  # the number of the call, the same on all architectures
-    taken = libc.syscall(pidfd_getfd, process, number, 0)
-    os.close(process)
-    assert taken >= 0, os.strerror(ctypes.get_errno())
-    try:
-        yield taken
-    finally:
-        os.close(taken)
-
-
-def test_who_reads_by_the_programs_own_descriptor_sees_what_a_ring_has_written(server, here):
-    """Also a mapping, whose pages are the kernel's, and after a long write by the kernel, which keeps pages of it."""
-    program = start(server, here, r"""
-begin(sys.argv[1])
-print(file, flush=True)
-number = 0
-while (wanted := say().strip()) != "end":
-    for i in range(3020):
-        if i == 3000 and wanted == "long":
-            assert os.pwrite(file, bytes(200_000), 0) == 200_000
-        number += 1
-        assert os.pwrite(file, b"%08d" % number, 4096) == 8
-    print(number, flush=True)
-""", here / "file", "both")
-    with taken_descriptor(program) as taken, mmap.mmap(taken, 0, access=mmap.ACCESS_READ) as mapping:
-        for number in range(30):
-            assert program.stdout.readline() == "ready\n"
-            program.stdin.write("long\n" if number % 3 == 2 else "short\n")
-            program.stdin.flush()
-            written = int(program.stdout.readline())
-            looks = [lambda: os.pread(taken, 8, 4096), lambda: mapping[4096:4104]]
-            for look in looks if number % 2 else reversed(looks):
-                assert int(look()) == written
-        program.stdout.readline()
-        program.stdin.write("end\n")
-        program.stdin.flush()
-        _, report = end(program)
-    assert by_ring(report) > 10_000, report.said
-
-
-def test_a_read_gets_what_its_thread_has_written_beside_a_long_write_of_another(server, here):
-    """While a write makes the file longer, the kernel takes no other size from the mount."""
-    program = start(server, here, r"""
-import threading
-begin(sys.argv[1])
-for number in range(1, 41):
-    for _ in range(2000):
-        assert os.pwrite(file, b"small", 0) == 5
-    end = number << 24
-    assert os.pwrite(file, b"%08d" % number, end) == 8
-    writing = threading.Thread(target=os.pwrite, args=(file, bytes(2 << 20), end - (2 << 20)))
-    writing.start()
-    for _ in range(20):
-        assert os.pread(file, 8, end) == b"%08d" % number
-    writing.join()
-""", here / "file", "both")
-    _, report = end(program)
-    assert by_ring(report) > 10_000, report.said
-
-
-def test_a_mapping_reaches_as_far_as_the_program_has_written(server, here):
-    """As LMDB does: the mapping is longer than the file, and nobody asks for the size."""
-    program = start(server, here, r"""
-import ctypes, mmap
-libc = ctypes.CDLL(None)
-libc.mmap.restype = ctypes.c_void_p
-begin(sys.argv[1])
-mapping = libc.mmap(None, ctypes.c_size_t(1 << 24), mmap.PROT_READ, mmap.MAP_SHARED, file, ctypes.c_long(0))
-for number in range(100_000):
-    assert os.pwrite(file, b"%08d" % number * 8, number * 64) == 64
-    if number % 2500 == 0:
-        assert ctypes.string_at(mapping + number * 64, 8) == b"%08d" % number
-""", here / "file", "both")
-    end(program)
-
-
 @pytest.mark.parametrize("how", ["write", "append", "both"])
 def test_writes_in_parts_and_appends_are_made_by_a_ring(server, here, tmp_path, how):
     """The beginning of the file is not written to again: an append after `pwrite` and `lseek` goes to the end."""
@@ -473,108 +388,6 @@ def test_programs_of_two_cards_and_the_host_see_each_others_writes(server, here,
             for program, _ in cards.programs:
                 stack.enter_context(program)
             cards.play(STEPS // 3)
-
-
-# Writes of numbered records, while handlers and threads write others to the same descriptor.
-INTERRUPTED = r"""
-#include <fcntl.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <sys/time.h>
-#include <unistd.h>
-
-#define CHECK(condition) \
-  do { if (!(condition)) { fprintf(stderr, "line %d: %s\n", __LINE__, #condition); _exit(1); } } while (0)
-enum { kWriters = 4, kMost = 300000, kLoops = 3000, kAlarms = 20, kBefore = 200, kRounds = 12 };
-struct Record { unsigned writer, number; };
-static int file, jumps, alarms;
-static sigjmp_buf place;
-static volatile sig_atomic_t armed;
-static unsigned char written[kWriters][kMost];  /* 1: has returned, 2: was left by a jump */
-static unsigned begun[kWriters];
-
-static void write_record(unsigned writer) {
-  struct Record record = {writer, begun[writer]++};
-  CHECK(record.number < kMost);
-  written[writer][record.number] = 2;
-  CHECK(write(file, &record, sizeof record) == sizeof record);
-  written[writer][record.number] = 1;
-}
-static void on_alarm(int number) {
-  (void)number;
-  alarms++;
-  write_record(1);
-  if (jumps && armed && alarms % 4 == 0) siglongjmp(place, 1);
-}
-static void* write_many(void* writer) {
-  for (int i = 0; i < kLoops; i++) write_record((unsigned)(long)writer);
-  return NULL;
-}
-
-static void play(char** words) {
-  memset(written, 0, sizeof written);
-  memset(begun, 0, sizeof begun);
-  alarms = 0;
-  int access = strcmp(words[3], "both") == 0 ? O_RDWR : O_WRONLY, appends = strcmp(words[3], "append") == 0 ? O_APPEND : 0;
-  CHECK((file = open(words[1], access | O_CREAT | O_TRUNC | appends, 0644)) >= 0);
-  for (int i = 0; i < kBefore; i++) write_record(0);
-  if (strcmp(words[2], "threads") == 0) {
-    pthread_t threads[kWriters];
-    for (long i = 0; i < kWriters; i++) CHECK(pthread_create(&threads[i], NULL, write_many, (void*)i) == 0);
-    for (int i = 0; i < kWriters; i++) CHECK(pthread_join(threads[i], NULL) == 0);
-  } else {
-    struct sigaction action = {.sa_handler = on_alarm};
-    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
-    struct itimerval often = {{0, 150}, {0, 150}}, never = {{0, 0}, {0, 0}};
-    CHECK(setitimer(ITIMER_REAL, &often, NULL) == 0);
-    sigsetjmp(place, 1);
-    armed = 1;
-    while (alarms < kAlarms && begun[0] < kMost) write_record(0);
-    armed = 0;
-    CHECK(setitimer(ITIMER_REAL, &never, NULL) == 0);
-  }
-  struct stat status;
-  off_t size = lseek(file, 0, SEEK_CUR);
-  CHECK(fstat(file, &status) == 0 && status.st_size == size && size % sizeof(struct Record) == 0);
-  CHECK(close(file) == 0 && (file = open(words[1], O_RDONLY)) >= 0);
-  struct Record* records = malloc(size);
-  CHECK(read(file, records, size) == size);
-  for (off_t i = 0; i < size / (off_t)sizeof *records; i++) {
-    CHECK(records[i].writer < kWriters && records[i].number < begun[records[i].writer]);
-    CHECK(written[records[i].writer][records[i].number] != 0);
-    written[records[i].writer][records[i].number] = 0;
-  }
-  for (int writer = 0; writer < kWriters; writer++) {
-    for (unsigned i = 0; i < begun[writer]; i++) CHECK(written[writer][i] != 1);
-  }
-  free(records);
-  CHECK(close(file) == 0);
-}
-
-int main(int count, char** words) {
-  CHECK(count == 4);
-  jumps = strcmp(words[2], "jumps") == 0;
-  for (int i = 0; i < kRounds; i++) play(words);
-  return 0;
-}
-"""
-
-
-@pytest.mark.parametrize("how", ["write", "append", "both"])
-@pytest.mark.parametrize("by", ["handlers", "jumps", "threads"])
-def test_writes_that_meet_in_one_descriptor_are_whole_and_in_the_file_once(server, here, tmp_path, by, how):
-    source, program = tmp_path / "program.c", tmp_path / "program"
-    source.write_text(INTERRUPTED)
-    subprocess.run(["cc", "-D_GNU_SOURCE", "-O1", "-Wall", "-Werror", source, "-o", program, "-pthread"], check=True)
-    result = subprocess.run([PROGRAM, "run", "--files", here, "--", program, here / "file", by, how], capture_output=True, text=True,
-                            env={**server.env, "WHERRY_FILES_REPORT": "1"}, timeout=WATCHDOG, check=False)
-    assert result.returncode == 0, result.stderr
-    assert by_ring(Report(result.stderr)) > 100, result.stderr
 
 
 def _switches(process):

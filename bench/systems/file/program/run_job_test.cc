@@ -3,6 +3,7 @@
 #include "bench/systems/file/program/run_job.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
