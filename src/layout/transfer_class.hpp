@@ -49,8 +49,8 @@ inline constexpr std::size_t kTransferSizes = 9;
 inline constexpr std::size_t kTransferClasses = 3 * 2 * 2 * kTransferSizes;
 inline constexpr std::uint64_t kLeastTransferBytes = std::uint64_t{64} << 10;
 
-/// What a transfer through the mount counts that takes this time. A write returns before the mount has sent it: if
-/// threads wait for cores, they wait for the rest, too.
+/// Returns the time by which a transfer through the mount is compared, if it took `nanoseconds`. A write returns before
+/// the mount has sent the data. On crowded cores the sending takes time from the program.
 constexpr std::uint64_t counted_by_kernel(const TransferTraits& transfer, std::uint64_t nanoseconds) {
   return transfer.kind == TransferKind::write && transfer.crowded ? 2 * nanoseconds : nanoseconds;
 }

@@ -115,7 +115,7 @@ void WriteBehind::rename() {
 WriteBehind::Kept WriteBehind::ask(NodeId node, OpenFile& file) {
   const std::uint64_t client = client_ ? client_() : 0;
   if (client == 0 || !file.writing().is_due()) return nullptr;
-  // A server that was started again, and a daemon, open each file at its first use: it may know of one only.
+  // After a restart the server knows only what was used since. So it may delegate a file that is open twice.
   if (nodes_.open_files(node).size() != 1) return nullptr;
   const auto path = nodes_.path(node);
   const auto identity = nodes_.identity(node);

@@ -66,7 +66,7 @@ class WriteBehind {
   void take_ring(NodeId node);
   /// Waits until all acknowledged writes to the file are written, or have failed.
   void settle(NodeId node);
-  /// The same for a read, whose data the kernel may keep: no ring writes to the file any more.
+  /// As `settle`, for a read. The kernel may keep what it gets, so the file's ring ends first.
   void settle_for_pages(NodeId node);
   /// As `settle`, for all files.
   void settle_all();
