@@ -93,7 +93,7 @@ def acknowledged_before_death(process, chance):
             process.send_signal(signal.SIGKILL)
             break
     rest = [line.strip() for line in process.stdout]
-    process.wait()
+    assert process.wait() in (0, -signal.SIGKILL)
     return max([last, *(int(line) for line in rest if line.isdigit())])
 
 

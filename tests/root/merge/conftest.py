@@ -7,7 +7,8 @@ import warnings
 from pathlib import Path
 
 warnings.filterwarnings("ignore", message=".*alpha stage.*")
-sys.path.insert(0, str(Path(__file__).parent))
+# Also for processes of tests that import this file.
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "common")]
 
 import processes  # noqa: E402
 import pytest  # noqa: E402
