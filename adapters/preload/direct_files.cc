@@ -33,9 +33,9 @@ namespace {
 /// Pause after a file could not be opened, before another is tried: the server may be out of this process's reach.
 /// Doubled each time.
 constexpr std::uint32_t kOutOfReachMs = 1000;
-/// Bytes of reads on `auto` before a process connects. A connection costs about 2 ms (loading the library, new memory
-/// of the rings), which reads of about this many bytes save.
-constexpr std::uint64_t kWorthConnecting = std::uint64_t{4} << 20;
+/// Bytes of reads on `auto` before a process connects. A connection costs about 3 ms (loading the library, new memory
+/// of the rings). Reads of 1 MiB save that after 9 MiB, reads of 64 KiB after 37 MiB.
+constexpr std::uint64_t kWorthConnecting = std::uint64_t{16} << 20;
 /// Bytes of reads whose pages were there before a process connects for such reads. They take 0.2 s or more, so the
 /// connection costs 1 % at most.
 constexpr std::uint64_t kHitsWorthConnecting = std::uint64_t{4} << 30;
