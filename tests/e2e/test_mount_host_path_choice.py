@@ -73,11 +73,11 @@ for i in range(int(sys.argv[1])):
 
 
 def test_auto_does_not_connect_to_the_server_for_a_few_small_reads(server, here, tmp_path):
-    for i in range(24):
+    for i in range(40):
         (tmp_path / f"root/file{i}").write_bytes(os.urandom(MIB))
     assert run(server, here, READ_ONCE, 16, path="auto")[1].calls("reads from the host") == 0
     assert run(server, here, READ_ONCE, 1, path="host")[1].calls("reads from the host") == 16
-    assert run(server, here, READ_ONCE, 24, path="auto")[1].calls("reads from the host") > 0
+    assert run(server, here, READ_ONCE, 40, path="auto")[1].calls("reads from the host") > 0
 
 
 READ_TO_THE_END = """

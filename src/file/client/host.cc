@@ -72,9 +72,12 @@ Host::Opened Host::open(Asked asked, File* other, std::string_view name, std::ui
   auto made = std::make_shared<File>();
   File& file = *made;
   file.name = other != nullptr ? other->name : std::string(name);
-  file.flags = flags & ~(layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate);
+  constexpr std::uint32_t kOnce = layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate |
+                                  layout::kFileOpenTellStable;
+  file.flags = flags & ~kOnce;
   file.handle = answer.value;
-  file.lent_as = answer.position;
+  file.lent_as = answer.position & ~layout::kFileStable;
+  opened.is_stable = (answer.position & layout::kFileStable) != 0;
   file.status = opened.status;
   file.end = opened.status.size;
   opened.handle = link_.add(std::move(made));

@@ -55,6 +55,7 @@ class Host {
   struct Opened {
     int error = 0;
     Handle handle = 0;
+    bool is_stable = false;  ///< with kFileOpenTellStable: layout::kFileStable
     layout::FileStatus status{};
   };
   struct Entry {

@@ -47,7 +47,7 @@ Host::Opened Hosts::open(std::string_view name, std::uint32_t flags, std::uint32
   const auto by = [&](Connection& connection) {
     const Use use(connection);
     const Host::Opened opened = use->open(name, flags, mode);
-    if (opened.error == 0) file = std::make_unique<File>(connection, opened.handle);
+    if (opened.error == 0) file = std::make_unique<File>(connection, opened.handle, opened.is_stable);
     return opened;
   };
   if (beside != nullptr) return by(beside->connection_);
@@ -97,7 +97,7 @@ std::unique_ptr<Hosts::File> Hosts::File::open_locks(std::uint32_t flags, std::u
 int Hosts::File::open_again(std::uint32_t flags, std::unique_ptr<File>& file, layout::FileStatus& status) const {
   const Host::Opened opened = use()->open_again(handle_, flags);
   status = opened.status;
-  if (opened.error == 0) file = std::make_unique<File>(connection_, opened.handle);
+  if (opened.error == 0) file = std::make_unique<File>(connection_, opened.handle, opened.is_stable);
   return opened.error;
 }
 

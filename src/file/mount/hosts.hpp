@@ -47,7 +47,9 @@ class Hosts {
   /// An open file at the server. The destructor closes it.
   class File {
    public:
-    File(Connection& connection, Host::Handle handle) : connection_(connection), handle_(handle) {
+    /// @param is_stable  as Host::Opened
+    File(Connection& connection, Host::Handle handle, bool is_stable = false)
+        : connection_(connection), handle_(handle), is_stable_(is_stable) {
       connection.files.fetch_add(1, std::memory_order_relaxed);
     }
     File(const File&) = delete;
@@ -55,6 +57,8 @@ class Hosts {
     ~File();
     [[nodiscard]] Use use() const { return Use(connection_); }
     [[nodiscard]] Host::Handle handle() const { return handle_; }
+    /// Whether the file was stable when it was opened.
+    [[nodiscard]] bool is_stable() const { return is_stable_; }
     /// Whether both files are on one connection: only then can one request name both.
     [[nodiscard]] bool shares_connection_with(const File& other) const { return &connection_ == &other.connection_; }
     /// As Host::open_again, on the same connection. Returns 0 or an errno value.
@@ -67,6 +71,7 @@ class Hosts {
     friend class Hosts;
     Connection& connection_;
     Host::Handle handle_;
+    bool is_stable_;
   };
 
   /// Makes `count` connections, or fewer if the server refuses some. Throws Error if the first one fails.

@@ -238,6 +238,15 @@ bool Nodes::is_open(NodeId node) const {
   return found != nodes_.end() && !found->second.open.empty();
 }
 
+std::shared_ptr<CachedPages> Nodes::pages(NodeId node) {
+  const std::lock_guard lock(mutex_);
+  const auto found = nodes_.find(node);
+  if (found == nodes_.end()) return std::make_shared<CachedPages>();
+  std::shared_ptr<CachedPages>& pages = found->second.pages;
+  if (pages == nullptr) pages = std::make_shared<CachedPages>();
+  return pages;
+}
+
 std::optional<Identity> Nodes::identity(NodeId node) const {
   const std::lock_guard lock(mutex_);
   const auto found = nodes_.find(node);

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "file/mount/cached_pages.hpp"
 #include "file/mount/identity.hpp"
 #include "file/mount/kept_state.hpp"
 
@@ -85,6 +86,8 @@ class Nodes {
   /// The open files of the node, in the order in which they were opened.
   [[nodiscard]] std::vector<std::shared_ptr<OpenFile>> open_files(NodeId node) const;
   [[nodiscard]] bool is_open(NodeId node) const;
+  /// What is known about the kernel's pages of the file. A new object if there is no such node.
+  [[nodiscard]] std::shared_ptr<CachedPages> pages(NodeId node);
   [[nodiscard]] std::vector<NodeId> open_nodes() const;
 
   [[nodiscard]] std::size_t count() const;
@@ -108,6 +111,7 @@ class Nodes {
     std::vector<const Name*> names{};  ///< keys of `names_`; the newest is last
     std::vector<std::shared_ptr<OpenFile>> open{};
     std::optional<Time> listed{};
+    std::shared_ptr<CachedPages> pages{};  ///< from the first open
   };
 
   using Batch = KeptState::Batch;

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
+#include "file/mount/cached_pages.hpp"
 #include "file/mount/deferred_errors.hpp"
 #include "file/mount/delegation_pages.hpp"
 #include "file/mount/hosts.hpp"
@@ -65,6 +67,18 @@ class OpenFile {
   }
   [[nodiscard]] const std::shared_ptr<const LentFile>& lent() const { return lent_; }
   [[nodiscard]] const std::shared_ptr<const Passthrough::Backing>& backing() const { return backing_; }
+  /// Call it once, before other threads know this object.
+  void set_pages(std::shared_ptr<CachedPages> pages) { pages_ = std::move(pages); }
+  [[nodiscard]] CachedPages& pages() { return *pages_; }
+  /// The open keeps the kernel's pages.
+  void set_keeps_pages() { keeps_pages_ = true; }
+  [[nodiscard]] bool keeps_pages() const { return keeps_pages_; }
+  /// The open drops the kernel's pages. A read by this file shows that it has.
+  void record_at_read(const CachedPages::Opened& opened) { unrecorded_ = opened; }
+  void note_read() {
+    if (!unrecorded_ || is_recorded_.load(std::memory_order_relaxed)) return;
+    if (!is_recorded_.exchange(true, std::memory_order_relaxed)) pages_->record(*unrecorded_);
+  }
   [[nodiscard]] DelegationPolicy& delegation() { return delegation_; }
   /// Programs that read this open file in place.
   [[nodiscard]] DelegationPages& delegation_pages() { return delegation_pages_; }
@@ -105,6 +119,10 @@ class OpenFile {
   std::uint32_t mode_;
   std::shared_ptr<const Passthrough::Backing> backing_{};
   std::shared_ptr<const LentFile> lent_{};
+  std::shared_ptr<CachedPages> pages_{};
+  bool keeps_pages_ = false;
+  std::optional<CachedPages::Opened> unrecorded_{};
+  std::atomic<bool> is_recorded_{false};
   DelegationPolicy delegation_;
   DelegationPages delegation_pages_;
   DelegationPolicy writing_;

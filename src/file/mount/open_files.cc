@@ -40,6 +40,7 @@ void OpenFiles::restore(const KeptSnapshot& left) {
     const auto seen = noted == left.boots.end() ? std::nullopt : std::optional(noted->second);
     const auto file =
         std::make_shared<OpenFile>(tree_.resume(open.node, number, open.flags, lost, seen), open.flags, open.mode);
+    file->set_pages(tree_.nodes().pages(open.node));
     file->set_number(number);
     tree_.keep_boots(file->file(), number);
     file->errors().keep_in(tree_.kept(), number, open.errors);
@@ -114,14 +115,25 @@ int OpenFiles::create(NodeId parent, std::string_view name, std::uint32_t mode, 
 int OpenFiles::open(NodeId node, int flags, OpenFile*& file) {
   file = opened_before();
   if (file != nullptr) return (flags & O_TRUNC) != 0 ? attributes_.set_size(node, 0, file) : 0;
+  const std::uint64_t writes = tree_.nodes().pages(node)->writes();
   // Otherwise the server would have to recall the file.
   tree_.write_behind().give_back(node);
   std::unique_ptr<Hosts::File> opened;
   layout::FileStatus status{};
   const std::uint32_t wanted = open_flags_of(flags & ~(O_CREAT | O_EXCL | O_TRUNC));
-  if (const int error = tree_.open(node, wanted, opened, status); error != 0) return error;
+  const std::uint32_t told = passes_through() ? 0 : layout::kFileOpenTellStable;
+  if (const int error = tree_.open(node, wanted | told, opened, status); error != 0) return error;
+  const bool is_stable = opened->is_stable();
   const auto shared = std::make_shared<OpenFile>(std::move(opened), wanted, status.mode);
   add(node, shared);
+  if ((flags & O_TRUNC) == 0) {
+    const CachedPages::State state = CachedPages::state_of(status);
+    if (shared->pages().hold(state)) {
+      shared->set_keeps_pages();
+    } else if (is_stable) {
+      shared->record_at_read({.state = state, .writes = writes});
+    }
+  }
   int error = is_refused(*shared, flags) ? EINVAL : end_other_write_tickets(node, *shared);
   // Only now is it certain to be this file.
   if (error == 0 && (flags & O_TRUNC) != 0) error = attributes_.set_size(node, 0, shared.get());
@@ -141,6 +153,7 @@ void OpenFiles::add(NodeId node, const std::shared_ptr<OpenFile>& file) {
     file->set_backing(others.front()->backing(), lent != nullptr ? lent : others.front()->lent());
   else if (lent != nullptr)
     file->set_backing(passthrough_.add(*lent), lent);
+  file->set_pages(tree_.nodes().pages(node));
   file->set_number(tree_.next_number());
   const std::uint32_t unreported = file->errors().unreported();
   file->errors().keep_in(tree_.kept(), file->number(), unreported);
@@ -178,12 +191,14 @@ void OpenFiles::close(NodeId node, OpenFile* file) {
 }
 
 Result OpenFiles::read(NodeId node, OpenFile& file, std::uint64_t offset, std::span<std::byte> into) {
+  file.note_read();
   tree_.write_behind().settle_for_pages(node);
   return file.file().use()->read(file.file().handle(), offset, into);
 }
 
 Result OpenFiles::write(NodeId node, OpenFile& file, std::uint64_t offset, std::span<const std::byte> from, Write how,
                         const Writer& by) {
+  file.pages().note_write();
   if (how != Write::page) {
     if (const int error = file.errors().take_for_write(); error != 0) return Result::failure(error);
   }

@@ -174,6 +174,7 @@ void rename(fuse_req_t request, fuse_ino_t parent, const char* name, fuse_ino_t 
 void describe(const OpenFile& file, fuse_file_info* info) {
   info->fh = file.number();
   info->direct_io = file.is_direct() ? 1 : 0;
+  info->keep_cache = file.keeps_pages() ? 1 : 0;
 }
 
 void create(fuse_req_t request, fuse_ino_t parent, const char* name, mode_t mode, fuse_file_info* info) {

@@ -2,7 +2,6 @@
 #include "file/server/delegations.hpp"
 
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -55,18 +54,6 @@ std::uint64_t room_on(int descriptor) {
   if (::fstatfs(descriptor, &found) != 0) return 0;
   if (found.f_blocks == 0) return UINT64_MAX;  // tmpfs without a limit
   return std::uint64_t{found.f_bavail} * static_cast<std::uint64_t>(found.f_bsize) / 2;
-}
-
-/// Whether only this kernel changes the files of a file system. FUSE and NFS support leases too, but report no changes
-/// that are made elsewhere.
-bool is_local(int descriptor) {
-  struct statfs found{};
-  if (::fstatfs(descriptor, &found) != 0) return false;
-  constexpr auto kXfs = 0x58465342;  // XFS_SUPER_MAGIC, which no kernel header defines
-  constexpr std::array kLocal{std::int64_t{EXT4_SUPER_MAGIC},  std::int64_t{kXfs},
-                              std::int64_t{BTRFS_SUPER_MAGIC}, std::int64_t{TMPFS_MAGIC},
-                              std::int64_t{F2FS_SUPER_MAGIC},  std::int64_t{OVERLAYFS_SUPER_MAGIC}};
-  return std::ranges::find(kLocal, std::int64_t{found.f_type}) != kLocal.end();
 }
 
 /// A new open file description of the file, with a lease on it. Invalid: the kernel gives none.

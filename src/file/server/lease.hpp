@@ -16,4 +16,12 @@ constexpr int kLeaseSignal = SIGURG;
 /// @param thread  gets kLeaseSignal when an open waits for the end of the lease, or has failed because of it
 bool take_lease(int descriptor, int type, pid_t thread);
 
+/// Whether only this kernel changes the files of a file system. FUSE and NFS support leases too, but report no changes
+/// that are made elsewhere.
+bool is_local(int descriptor);
+
+/// Whether nobody has the file open for writing. Takes a lease for a moment, so an open with O_NONBLOCK for writing may
+/// fail meanwhile. False if the kernel does not tell: the descriptor can write, or the file is another user's.
+bool has_no_writer(int descriptor);
+
 }  // namespace wherry::file

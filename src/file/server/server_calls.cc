@@ -9,11 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <span>
 #include <utility>
 
 #include "file/mapped/truncations.hpp"
+#include "file/server/lease.hpp"
 #include "file/wire/open_again.hpp"
 #include "file/wire/status.hpp"
 
@@ -40,6 +42,19 @@ Outcome failed(int error) { return {.error = error}; }
 
 /// The answer to a failed non-blocking open: EAGAIN means a lease.
 Outcome not_opened(int error) { return error == EAGAIN ? Outcome::of_lease() : failed(error); }
+
+/// Whether a change from now on gives the file another time of change.
+bool is_past(const layout::FileTime& changed) {
+  using namespace std::chrono;
+  constexpr nanoseconds kTick = 20ms;  // the kernel's clock for files has ticks of up to 10 ms
+  constexpr nanoseconds kCoarse = 2s;  // some file systems keep seconds only
+  const nanoseconds time = seconds(changed.seconds) + nanoseconds(changed.nanoseconds);
+  return system_clock::now().time_since_epoch() - time > (changed.nanoseconds % 1000 != 0 ? kTick : kCoarse);
+}
+
+bool is_stable(int descriptor, const layout::FileStatus& status) {
+  return S_ISREG(status.mode) && is_past(status.changed) && is_local(descriptor) && has_no_writer(descriptor);
+}
 
 int open_flags(std::uint32_t asked) {
   using namespace layout;
@@ -247,6 +262,8 @@ Outcome Calls::open(const Request& request) {
   Outcome outcome = with_payload(0, status);
   // Of use only to a process that the kernel allows to take the descriptor.
   if (terms_.lends && S_ISREG(status.mode)) outcome.position = static_cast<std::uint64_t>(descriptor.get()) + 1;
+  if (asks(request, layout::kFileOpenTellStable) && is_stable(descriptor.get(), status))
+    outcome.position |= layout::kFileStable;
   outcome.value = room.add({std::make_unique<Backing>(std::move(descriptor)), asks(request, layout::kFileOpenAppend)});
   return outcome;
 }

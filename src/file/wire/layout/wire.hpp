@@ -42,7 +42,7 @@ namespace wherry::layout {
 
 static_assert(std::endian::native == std::endian::little, "the wire is little-endian; this machine needs byte swaps");
 
-inline constexpr std::uint32_t kFileVersion = 10;
+inline constexpr std::uint32_t kFileVersion = 11;
 inline constexpr std::uint32_t kFileMagic = 0x454C4946;  ///< "FILE" as bytes
 
 // Limits: the server closes the connection of a client that exceeds one.
@@ -81,7 +81,7 @@ static_assert(offsetof(FileHello, reserved) == 56);
 enum class FileCall : std::uint32_t {
   open = 1,          ///< name, flags (kFileOpen...), mode; or handle, flags: opens that handle's file again; answer:
                      ///< value is the handle, position: 1 + the number of its descriptor in the server's process, 0:
-                     ///< not lent; FileStatus
+                     ///< not lent; and kFileStable; FileStatus
   close = 2,         ///< handle
   read = 3,          ///< handle, offset, length; answers: pieces of data
   write = 4,         ///< handle, offset, length, flags (kFileWrite...), data; answer: value is the bytes written, also
@@ -194,7 +194,11 @@ inline constexpr std::uint32_t kFileOpenDirectory = 64;
 inline constexpr std::uint32_t kFileOpenNoFollow = 128;
 inline constexpr std::uint32_t kFileOpenSync = 256;
 inline constexpr std::uint32_t kFileOpenDataSync = 512;
-inline constexpr std::uint32_t kFileOpenAll = 1023;
+inline constexpr std::uint32_t kFileOpenTellStable = 1024;  ///< the answer may have kFileStable
+inline constexpr std::uint32_t kFileOpenAll = 2047;
+/// A bit of `position` of the answer to `open`: nobody has the file open for writing, and each change of its data from
+/// now on gives it another time of change.
+inline constexpr std::uint64_t kFileStable = std::uint64_t{1} << 63;
 // Bits of the flags of other calls.
 inline constexpr std::uint32_t kFileLookNoFollow = 1;  ///< status, set_times, set_owner, ..._xattr
 inline constexpr std::uint32_t kFileXattrCreate = 2;   ///< set_xattr: EEXIST if the attribute exists
