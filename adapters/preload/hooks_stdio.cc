@@ -2,11 +2,14 @@
 //
 // Hooks of calls in which the C library itself reads, writes and closes descriptors.
 #include <dirent.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <climits>
 #include <cstdio>
+#include <cstring>
 
+#include "base/loaded_libraries.hpp"
 #include "descriptors.hpp"
 #include "hook.hpp"
 #include "hooks_open.hpp"
@@ -27,6 +30,17 @@ using namespace wherry::preload;
 
 namespace {
 
+/// The flags of open that the mode of fopen stands for, as far as `opened` uses them.
+int flags_of(const char* mode) {
+  if (mode == nullptr) return O_PATH;
+  const bool both = std::strchr(mode, '+') != nullptr;
+  if (*mode == 'r') return both ? O_RDWR : O_RDONLY;
+  return (both ? O_RDWR : O_WRONLY) | (*mode == 'w' ? O_TRUNC : 0);
+}
+
+/// libstdc++ opens the files of streams by fopen, but then reads and writes their descriptors, not the FILE.
+bool is_stream_library(const void* caller) { return wherry::is_in_library(caller, "libstdc++.so"); }
+
 FILE* taken(FILE* file, const char* mode) {
   if (file == nullptr) return file;
   const int fd = fileno(file);
@@ -44,7 +58,12 @@ int leave(FILE* file) {
 
 }  // namespace
 
-WHERRY_HOOK FILE* fopen(const char* path, const char* mode) { return taken(WHERRY_NEXT(fopen, path, mode), mode); }
+WHERRY_HOOK FILE* fopen(const char* path, const char* mode) {
+  FILE* const file = WHERRY_NEXT(fopen, path, mode);
+  if (file == nullptr || !is_stream_library(__builtin_return_address(0))) return taken(file, mode);
+  (void)opened(fileno(file), flags_of(mode));
+  return file;
+}
 
 WHERRY_HOOK FILE* fdopen(int fd, const char* mode) noexcept {
   share_offset(fd);

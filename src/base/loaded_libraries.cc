@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/loaded_libraries.hpp"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <link.h>
 #include <sys/auxv.h>
@@ -210,6 +211,20 @@ bool any_library_needs(const char* beginning) noexcept {
     }
     return false;
   });
+}
+
+bool is_in_library([[maybe_unused]] const void* address, [[maybe_unused]] const char* beginning) noexcept {
+#if __GLIBC_PREREQ(2, 35)
+  dl_find_object found{};
+  if (_dl_find_object(const_cast<void*>(address), &found) != 0 || found.dlfo_link_map == nullptr) return false;
+  const char* name = found.dlfo_link_map->l_name;
+  for (const char* at = name; *at != '\0'; at++) {
+    if (*at == '/') name = at + 1;
+  }
+  return begins_with(name, beginning);
+#else
+  return false;
+#endif
 }
 
 const char* path_of_this_library() noexcept {

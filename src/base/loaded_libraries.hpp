@@ -25,6 +25,10 @@ bool any_library_defines(const char* symbol) noexcept;
 /// Whether the program or a library that it was started with needs a library whose name begins with `beginning`.
 bool any_library_needs(const char* beginning) noexcept;
 
+/// Whether the address is in a library whose file name begins with `beginning`. Finds libraries added by dlopen, too.
+/// False with a C library older than 2.35.
+bool is_in_library(const void* address, const char* beginning) noexcept;
+
 /// Returns the path from which this library was loaded; null if it is not in the loader's list. The loader owns the
 /// text.
 const char* path_of_this_library() noexcept;

@@ -43,6 +43,21 @@ TEST(LoadedLibraries, TellsWhatLibrariesDefineAndNeed) {
   EXPECT_FALSE(any_library_needs("libwherry-no-such-library"));
 }
 
+TEST(LoadedLibraries, TellsInWhichLibraryAnAddressIs) {
+#if !__GLIBC_PREREQ(2, 35)
+  GTEST_SKIP() << "this C library does not tell";
+#endif
+  const void* const in_libc = dlsym(RTLD_DEFAULT, "getppid");
+  EXPECT_TRUE(is_in_library(in_libc, "libc.so"));
+  EXPECT_FALSE(is_in_library(in_libc, "libstdc++.so"));
+  EXPECT_FALSE(is_in_library(this, "libc.so"));
+  EXPECT_FALSE(is_in_library(nullptr, "libc.so"));
+  void* const handle = dlopen("libthread_db.so.1", RTLD_LAZY);
+  if (handle == nullptr) GTEST_SKIP() << "no library to load";
+  EXPECT_TRUE(is_in_library(dlsym(handle, "td_ta_new"), "libthread_db.so"));
+  dlclose(handle);
+}
+
 TEST(LoadedLibraries, AProgramHasNoPathInTheLoadersList) {
   ASSERT_NE(path_of_this_library(), nullptr);
   EXPECT_EQ(std::string(path_of_this_library()), "");
