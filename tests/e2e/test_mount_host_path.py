@@ -375,7 +375,7 @@ print(oct(os.fstat(file).st_mode & 0o7777))
 
 
 def test_top_shows_which_way_was_chosen_and_what_each_takes(server, here, tmp_path):
-    (tmp_path / "root/file").write_bytes(os.urandom(4 * MIB))
+    (tmp_path / "root/file").write_bytes(os.urandom(16 * MIB))
     code = """
 file = os.open("file", os.O_RDONLY)
 for i in range(40):
