@@ -21,6 +21,7 @@
 #include "file/mapped/fault_signals.hpp"
 #include "file/mapped/signals_blocked.hpp"
 #include "file/mapped/touched_parts.hpp"
+#include "layout/write_ring.hpp"
 #include "next.hpp"
 #include "own_numbers.hpp"
 #include "report.hpp"
@@ -221,7 +222,7 @@ void forget(int fd, std::uint64_t after) noexcept {
 DirectUse::DirectUse(int fd, bool writes, std::size_t bytes) noexcept : fd_(fd) {
   if (is_direct_ending()) return;
   const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
-  if (word.kind() == kNew || (word.waits() && is_over(word.time()))) {
+  if (word.is_new() || (word.waits() && is_over(word.time()))) {
     DirectCall::allow(kMostOpenMs);
     try_opening(fd, writes, bytes, word.word);
     DirectCall::allow(kMostWaitMs);
@@ -309,12 +310,18 @@ void DirectUse::close_with(std::uint64_t after) noexcept {
 void DirectUse::give_up() noexcept { close_with(pause_after(failures() + 1)); }
 
 void DirectUse::prefer_kernel(std::size_t bytes) noexcept {
-  const bool is_short = failures() == 0 && bytes > kMostByRing;
+  const bool is_short = failures() == 0 && bytes > layout::kMostWrittenByRing;
   close_with(is_short ? Word::of(kMount + 1, now_ms() + kFirstKernelMs) : pause_after(failures() + 1));
 }
 
 void DirectUse::leave_to_kernel() noexcept {
   close_with(Word::of(kMount + std::min(failures(), kMostFailures), now_ms()));
+}
+
+void stay_with_ring(int fd) noexcept {
+  std::uint64_t word = words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed);
+  if (Word{word}.slot() < 0 && Word{word}.kind() != kNever)
+    words[static_cast<unsigned>(fd)].compare_exchange_strong(word, Word::of(kRing));
 }
 
 bool is_open_at_host(int fd) noexcept {
@@ -341,9 +348,10 @@ void count_waiting_hits(std::size_t bytes) noexcept {
 bool is_ready(int fd) noexcept {
   const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
   if (word.slot() >= 0) return true;
+  if (word.kind() == kRing && has_ring(fd)) return false;
   const std::uint64_t until = out_of_reach.load(std::memory_order_relaxed);
   if (until != 0 && !is_over(static_cast<std::uint32_t>(until))) return false;
-  return word.kind() == kNew || (word.waits() && is_over(word.time()));
+  return word.is_new() || (word.waits() && is_over(word.time()));
 }
 
 /// Does not enter the slot: whichever file has it, its order of reads is only a hint.

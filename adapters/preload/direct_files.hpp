@@ -71,6 +71,8 @@ class DirectUse {
   int slot_ = -1;
 };
 
+/// Lets no transfer of the descriptor go past the mount while it has a ring. Call when it has got one.
+void stay_with_ring(int fd) noexcept;
 /// Whether the descriptor's file is open at the server.
 bool is_open_at_host(int fd) noexcept;
 /// Whether a read of a file of a mount on the path `auto`, whose pages are there, leaves the question to later reads

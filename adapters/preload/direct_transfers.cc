@@ -20,6 +20,7 @@
 #include "direct_costs.hpp"
 #include "direct_descriptors.hpp"
 #include "directories.hpp"
+#include "layout/write_ring.hpp"
 #include "next.hpp"
 #include "report.hpp"
 #include "vfork.hpp"
@@ -228,7 +229,7 @@ std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t of
   return got;
 }
 
-std::optional<ssize_t> write_at(int fd, const void* buffer, std::size_t bytes, off_t offset, KernelsCall kernels) {
+std::optional<ssize_t> write_at(int fd, const void* buffer, std::size_t bytes, off_t offset, KernelsCall by_mount) {
   if (!is_usual(bytes, offset) || !is_within_limit(bytes, offset)) return std::nullopt;
   pthread_testcancel();
   const int error = errno;
@@ -238,9 +239,9 @@ std::optional<ssize_t> write_at(int fd, const void* buffer, std::size_t bytes, o
   const Written done = chosen.is(Way::kernel) ? Written::not_begun : write_once(fd, buffer, bytes, offset, chosen);
   errno = error;
   if (done != Written::all && !chosen.is(Way::kernel)) return std::nullopt;
-  const ssize_t put = done == Written::all ? static_cast<ssize_t>(bytes) : kernels();
+  const ssize_t put = done == Written::all ? static_cast<ssize_t>(bytes) : by_mount();
   chosen.note(put);
-  if (reports()) count_transfer(fd, true, done == Written::all ? Route::host : Route::kernel, put);
+  if (reports() && done == Written::all) count_transfer(fd, true, Route::host, put);
   return put;
 }
 
@@ -331,9 +332,9 @@ ssize_t pread_not_in_place(int fd, void* buffer, std::size_t bytes, off_t offset
   return result;
 }
 
-std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t bytes, off_t offset) {
-  auto kernels = [&] { return WHERRY_NEXT(pwrite, fd, buffer, bytes, offset); };
-  return write_at(fd, buffer, bytes, offset, KernelsCall(kernels));
+std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t bytes, off_t offset,
+                                     KernelsCall by_mount) {
+  return write_at(fd, buffer, bytes, offset, by_mount);
 }
 
 std::optional<ssize_t> read_direct(int fd, Entry& entry, State before, std::uint64_t cost, void* buffer,

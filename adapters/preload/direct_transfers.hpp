@@ -42,7 +42,8 @@ struct InPlace {
 /// Cancellation points, as the kernel's calls are, before anything is moved.
 std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset,
                                     const InPlace* in_place = nullptr);
-std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t bytes, off_t offset);
+/// @param by_mount  makes the write by the kernel or a ring, and counts it for the report
+std::optional<ssize_t> pwrite_direct(int fd, const void* buffer, std::size_t bytes, off_t offset, KernelsCall by_mount);
 /// `read` and `write` of a descriptor whose state is `before`. If the state has changed, they return nothing.
 /// @param cost  is added to what the descriptor's reads have cost, if the read goes past the mount
 std::optional<ssize_t> read_direct(int fd, Entry& entry, State before, std::uint64_t cost, void* buffer,

@@ -85,10 +85,11 @@ WHERRY_HOOK void backtrace_symbols_fd(void* const* addresses, int count, int fd)
 }
 
 WHERRY_HOOK ssize_t pwrite(int fd, const void* buffer, std::size_t bytes, off_t offset) {
-  if (may_be_direct(fd, bytes)) {
-    if (const auto moved = pwrite_direct(fd, buffer, bytes, offset)) return *moved;
+  auto by_mount = [&] { return pwrite_here(fd, buffer, bytes, offset); };
+  if (may_be_direct(fd, bytes) && !waits_for_ring(fd, bytes)) {
+    if (const auto moved = pwrite_direct(fd, buffer, bytes, offset, KernelsCall(by_mount))) return *moved;
   }
-  return pwrite_here(fd, buffer, bytes, offset);
+  return by_mount();
 }
 
 WHERRY_HOOK int ftruncate(int fd, off_t length) noexcept {

@@ -21,6 +21,7 @@
 #include <span>
 
 #include "direct_descriptors.hpp"
+#include "direct_files.hpp"
 #include "direct_transfers.hpp"
 #include "direct_words.hpp"
 #include "directories.hpp"
@@ -335,6 +336,16 @@ bool take_offset(int fd, Entry& entry, State before) noexcept {
 
 }  // namespace
 
+bool may_have_first_ring(const Entry& entry) noexcept {
+  return entry.access.load(std::memory_order_relaxed) == Access::writes &&
+         entry.progress.load(std::memory_order_relaxed) <= 2 * kFirstAttempt;
+}
+
+bool has_ring(int fd) noexcept {
+  return static_cast<unsigned>(fd) < slot_of.size() &&
+         slot_of[static_cast<unsigned>(fd)].load(std::memory_order_relaxed) != 0;
+}
+
 bool is_time_for_ring(const Entry& entry, State state) noexcept {
   return state.inside() == 0 &&
          state.spent() >= std::max(entry.progress.load(std::memory_order_relaxed), kFirstAttempt);
@@ -346,6 +357,7 @@ void make_ring(int fd, Entry& entry, State before) noexcept {
   Offered offered = Offered::later;
   if (lock && entry.load_in_setup().word == before.word) offered = any_directories() ? attach(fd) : Offered::never;
   if (offered == Offered::attached && !take_offset(fd, entry, before)) forget_ring(fd);
+  if (has_ring(fd) && path_of_transfers(fd) == files::Path::automatic) stay_with_ring(fd);
   const std::uint64_t due = std::max(entry.progress.load(std::memory_order_relaxed), kFirstAttempt);
   entry.progress.store(std::min(2 * due, kLastAttempt), std::memory_order_relaxed);
   const bool only_writes = entry.access.load(std::memory_order_relaxed) == Access::writes;

@@ -17,13 +17,16 @@
 
 namespace wherry::preload {
 
-/// Longer calls of pwrite, and calls of writev with more parts, are the kernel's.
-inline constexpr std::size_t kMostByRing = std::size_t{128} << 10;
+/// Calls of writev with more parts are the kernel's.
 inline constexpr int kMostPartsByRing = 16;
 
 /// For a descriptor of mode `own`: offers a ring to the mount. The mode is then `ring`; or `never` if the file is not a
 /// mount's or may have no ring; or it stays. Each attempt is made after twice as many writes as the one before.
 void make_ring(int fd, Entry& entry, State before) noexcept;
+/// Whether the descriptor has a ring.
+bool has_ring(int fd) noexcept;
+/// Whether the descriptor only writes, and few rings were offered for it yet.
+bool may_have_first_ring(const Entry& entry) noexcept;
 /// Whether this many writes were made since the last attempt.
 bool is_time_for_ring(const Entry& entry, State state) noexcept;
 

@@ -9,7 +9,10 @@
 
 #include "calls_inside.hpp"
 #include "descriptors.hpp"
+#include "direct_descriptors.hpp"
+#include "direct_files.hpp"
 #include "direct_transfers.hpp"
+#include "layout/write_ring.hpp"
 #include "next.hpp"
 #include "report.hpp"
 #include "sharing.hpp"
@@ -41,7 +44,7 @@ const std::byte* behind(const void* buffer, std::size_t bytes) { return static_c
 
 /// Counts a short write in the cost of the descriptor.
 std::uint64_t cost_of(State state, std::size_t bytes) {
-  return bytes <= kMostByRing && state.spent() + 1 < State::kInside ? 1 : 0;
+  return bytes <= layout::kMostWrittenByRing && state.spent() + 1 < State::kInside ? 1 : 0;
 }
 
 /// Writes at the descriptor's offset: `by_ring` if it has a ring, otherwise past the mount by `direct(entry, state)`,
@@ -84,6 +87,12 @@ ssize_t write_at_offset(int fd, std::size_t bytes, ByRing by_ring, Direct direct
 
 }  // namespace
 
+bool waits_for_ring(int fd, std::size_t bytes) noexcept {
+  const Entry* const entry = entry_of(fd);
+  return bytes <= layout::kMostWrittenByRing && entry != nullptr && entry->load().mode() == Mode::own &&
+         may_have_first_ring(*entry) && !is_open_at_host(fd) && path_of_transfers(fd) == files::Path::automatic;
+}
+
 ssize_t write_here(int fd, const void* buffer, std::size_t bytes) {
   const auto by_ring = [&] {
     const std::size_t most = std::min(bytes, kMostWritten);
@@ -92,8 +101,8 @@ ssize_t write_here(int fd, const void* buffer, std::size_t bytes) {
   };
   const auto by_kernel = [&] { return WHERRY_NEXT(write, fd, buffer, bytes); };
   const auto direct = [&](Entry& entry, State state) -> std::optional<ssize_t> {
-    if (!may_be_direct(fd, bytes)) return std::nullopt;
-    auto call = [&] { return call_at_kernels_offset(fd, entry, cost_of(state, bytes), by_kernel); };
+    if (!may_be_direct(fd, bytes) || waits_for_ring(fd, bytes)) return std::nullopt;
+    auto call = [&] { return counted_write(fd, call_at_kernels_offset(fd, entry, cost_of(state, bytes), by_kernel)); };
     return write_direct(fd, entry, state, buffer, bytes, KernelsCall(call));
   };
   return write_at_offset(fd, bytes, by_ring, direct, [&] { return counted_write(fd, by_kernel()); });
@@ -111,7 +120,7 @@ ssize_t writev_here(int fd, const iovec* parts, int count) {
 
 ssize_t pwrite_here(int fd, const void* buffer, std::size_t bytes, off_t offset) {
   Entry* const entry = entry_of(fd);
-  const bool may_be_by_ring = bytes != 0 && bytes <= kMostByRing && offset >= 0;
+  const bool may_be_by_ring = bytes != 0 && bytes <= layout::kMostWrittenByRing && offset >= 0;
   if (entry != nullptr && may_be_by_ring && !in_vfork_child()) {
     State state = entry->load();
     if (state.mode() == Mode::own) {

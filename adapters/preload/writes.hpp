@@ -15,4 +15,7 @@ ssize_t write_here(int fd, const void* buffer, std::size_t bytes);
 ssize_t writev_here(int fd, const iovec* parts, int count);
 ssize_t pwrite_here(int fd, const void* buffer, std::size_t bytes, off_t offset);
 
+/// Whether a write of a file on the path `auto` is left to the mount because it counts for the descriptor's first ring.
+bool waits_for_ring(int fd, std::size_t bytes) noexcept;
+
 }  // namespace wherry::preload

@@ -69,6 +69,8 @@ static_assert(offsetof(WriteRingRecord, length) == 16 && offsetof(WriteRingRecor
 static_assert(offsetof(WriteRingRecord, end) == 24);
 static_assert(kWriteRingBytes % sizeof(WriteRingRecord) == 0);
 
+/// Longer calls of write and pwrite are the kernel's.
+inline constexpr std::size_t kMostWrittenByRing = std::size_t{128} << 10;
 /// Data of one record of a file opened with O_APPEND.
 inline constexpr std::uint32_t kMostAppendedByRing = std::uint32_t{32} << 10;
 

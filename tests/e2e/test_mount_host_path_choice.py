@@ -7,7 +7,9 @@ import sys
 
 import pytest
 from host_path import here, namespace, run, server  # noqa: F401
+from keeping import NO_LEND
 from program import PROGRAM
+from serving import NO_PASSTHROUGH, Mount, Server
 
 MIB = 1 << 20
 
@@ -136,20 +138,33 @@ def test_auto_does_not_connect_to_the_server_to_read_what_is_in_memory(server, h
     assert report.calls("reads in place") >= 17 * 64, report.said
 
 
-WRITE_SMALL = r"""
+WRITE_SHORT = r"""
+call, count = sys.argv[1], int(sys.argv[2])
 file = os.open("file", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
 data = os.urandom(1 << 16)
-for i in range(int(sys.argv[1])):
-    assert os.pwrite(file, data, i % 128 << 16) == 1 << 16
+for i in range(count):
+    if call == "write":
+        os.lseek(file, i % 128 << 16, os.SEEK_SET)
+        assert os.write(file, data) == 1 << 16
+    else:
+        assert os.pwrite(file, data, i % 128 << 16) == 1 << 16
 """
 
 
-def test_auto_leaves_small_writes_to_the_mount_which_keeps_them(server, here):
-    assert run(server, here, WRITE_SMALL, 4000, path="host")[1].calls("writes to the host") == 4000
-    server.env["WHERRY_PEER_RING"] = "4096"  # so that writes past the mount take longer on every machine
-    _, report = run(server, here, WRITE_SMALL, 20_000, path="auto")
-    # On busy cores it takes auto some time to find out.
-    assert report.calls("writes by a ring") > 2000, report.said
+@pytest.mark.parametrize("call", ["write", "pwrite"])
+def test_auto_gives_short_writes_to_a_ring(server, here, call):
+    """After an attempt that comes too early, the next one is made after twice as many writes."""
+    assert run(server, here, WRITE_SHORT, call, 1000, path="host")[1].calls("writes to the host") == 1000
+    _, report = run(server, here, WRITE_SHORT, call, 4000, path="auto")
+    assert report.calls("writes by a ring") > 3900 and report.calls("writes to the host") == 0, report.said
+
+
+@pytest.mark.parametrize("call", ["write", "pwrite"])
+def test_auto_writes_past_a_mount_that_keeps_no_writes(tmp_path, call):
+    (tmp_path / "root").mkdir()
+    with Server(tmp_path / "root", NO_PASSTHROUGH, NO_LEND, "--no-delegations") as server, Mount(server, tmp_path / "mount") as here:
+        _, report = run(server, here, WRITE_SHORT, call, 4000, path="auto")
+        assert report.calls("writes to the host") > 100 and report.calls("writes by a ring") == 0, report.said
 
 
 @pytest.mark.parametrize("path, least", [("auto", 1), (None, 400)])  # on `auto` some go past the mount, if that is faster
