@@ -51,7 +51,7 @@ class TestedFabric final : public Fabric {
     return std::make_unique<Refused>(attempts >= finds_listener_at);
   }
 
-  Deadline until;  ///< set: an attempt is refused at that time, and not before
+  Deadline until;                                           ///< set: an attempt is refused at that time, and not before
   int finds_listener_at = std::numeric_limits<int>::max();  ///< the attempt that is the first to find one
   int attempts = 0;
 };

@@ -72,8 +72,8 @@ Host::Opened Host::open(Asked asked, File* other, std::string_view name, std::ui
   auto made = std::make_shared<File>();
   File& file = *made;
   file.name = other != nullptr ? other->name : std::string(name);
-  constexpr std::uint32_t kOnce = layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate |
-                                  layout::kFileOpenTellStable;
+  constexpr std::uint32_t kOnce =
+      layout::kFileOpenCreate | layout::kFileOpenExclusive | layout::kFileOpenTruncate | layout::kFileOpenTellStable;
   file.flags = flags & ~kOnce;
   file.handle = answer.value;
   file.lent_as = answer.position & ~layout::kFileStable;

@@ -70,10 +70,11 @@ class OpenFile {
   /// Call it once, before other threads know this object.
   void set_pages(std::shared_ptr<CachedPages> pages) { pages_ = std::move(pages); }
   [[nodiscard]] CachedPages& pages() { return *pages_; }
-  /// The open keeps the kernel's pages.
+  /// The open keeps the kernel's pages. Call it before other threads know this object.
   void set_keeps_pages() { keeps_pages_ = true; }
   [[nodiscard]] bool keeps_pages() const { return keeps_pages_; }
-  /// The open drops the kernel's pages. A read by this file shows that it has.
+  /// The open drops the kernel's pages. A read by this file shows that it has. Call it before other threads know this
+  /// object.
   void record_at_read(const CachedPages::Opened& opened) { unrecorded_ = opened; }
   void note_read() {
     if (!unrecorded_ || is_recorded_.load(std::memory_order_relaxed)) return;

@@ -115,7 +115,8 @@ int OpenFiles::create(NodeId parent, std::string_view name, std::uint32_t mode, 
 int OpenFiles::open(NodeId node, int flags, OpenFile*& file) {
   file = opened_before();
   if (file != nullptr) return (flags & O_TRUNC) != 0 ? attributes_.set_size(node, 0, file) : 0;
-  const std::uint64_t writes = tree_.nodes().pages(node)->writes();
+  const std::shared_ptr<CachedPages> pages = tree_.nodes().pages(node);
+  const std::uint64_t writes = pages->writes();
   // Otherwise the server would have to recall the file.
   tree_.write_behind().give_back(node);
   std::unique_ptr<Hosts::File> opened;
@@ -123,17 +124,16 @@ int OpenFiles::open(NodeId node, int flags, OpenFile*& file) {
   const std::uint32_t wanted = open_flags_of(flags & ~(O_CREAT | O_EXCL | O_TRUNC));
   const std::uint32_t told = passes_through() ? 0 : layout::kFileOpenTellStable;
   if (const int error = tree_.open(node, wanted | told, opened, status); error != 0) return error;
-  const bool is_stable = opened->is_stable();
   const auto shared = std::make_shared<OpenFile>(std::move(opened), wanted, status.mode);
-  add(node, shared);
   if ((flags & O_TRUNC) == 0) {
     const CachedPages::State state = CachedPages::state_of(status);
-    if (shared->pages().hold(state)) {
+    if (pages->hold(state)) {
       shared->set_keeps_pages();
-    } else if (is_stable) {
+    } else if (shared->file().is_stable()) {
       shared->record_at_read({.state = state, .writes = writes});
     }
   }
+  add(node, shared);
   int error = is_refused(*shared, flags) ? EINVAL : end_other_write_tickets(node, *shared);
   // Only now is it certain to be this file.
   if (error == 0 && (flags & O_TRUNC) != 0) error = attributes_.set_size(node, 0, shared.get());
