@@ -115,7 +115,7 @@ class PathCosts {
     // Both ways wait for a busy server. A hit by the kernel needs no other thread.
     const bool needs_server = transfer.kind != Kind::hit || way == Way::host;
     if (needs_server && others != 0 && is_server_shared()) return scaled(first, first_estimate(transfer, other(way)));
-    return transfer.crowded ? first * slowness_.load(std::memory_order_relaxed) / kAlone : first;
+    return transfer.crowded ? on_crowded_cores(first) : first;
   }
 
   [[nodiscard]] Way faster(const Transfer& transfer) const noexcept {
@@ -148,12 +148,17 @@ class PathCosts {
   }
 
  private:
-  /// As `estimate`, but nothing is expected of crowded cores and a shared server. Otherwise a way that was never
-  /// measured would look too slow to explore.
+  /// As `estimate`, but nothing is expected of a shared server. Otherwise a way that was never measured would look too
+  /// slow to explore.
   [[nodiscard]] std::uint64_t least_expected(const Transfer& transfer, Way way) const noexcept {
     if (const std::uint64_t known = measured(transfer, way); known != 0) return known;
     const std::uint64_t known = measured(elsewhere(transfer), way);
-    return known != 0 ? known : first_estimate(transfer, way);
+    const std::uint64_t alone = known != 0 ? known : first_estimate(transfer, way);
+    return transfer.crowded ? on_crowded_cores(alone) : alone;
+  }
+
+  [[nodiscard]] std::uint64_t on_crowded_cores(std::uint64_t alone) const noexcept {
+    return alone * slowness_.load(std::memory_order_relaxed) / kAlone;
   }
 
   [[nodiscard]] bool is_server_shared() const noexcept {
