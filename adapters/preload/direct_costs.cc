@@ -113,7 +113,8 @@ void ChosenWay::choose_for_read(const DirectUse& use, std::uint64_t offset) noex
   if (transfer_.kind == Kind::miss && choice_->way == Way::host && !choice_->explores &&
       use.is_worth_filling(costs_of_read(transfer_), offset, transfer_.bytes))
     choice_->way = Way::kernel;
-  if (transfer_.kind == Kind::hit && choice_->way == Way::kernel && !choice_->explores) expect_hits(use.descriptor());
+  if (transfer_.kind == Kind::hit && choice_->way == Way::kernel && !choice_->explores)
+    (void)expect_hits(use.descriptor());
   begin(use);
 }
 

@@ -35,17 +35,21 @@ namespace {
 /// Doubled each time.
 constexpr std::uint32_t kOutOfReachMs = 1000;
 /// Bytes of reads on `auto` before a process connects. A connection costs about 3 ms (loading the library, new memory
-/// of the rings). Reads of 1 MiB save that after 9 MiB, reads of 64 KiB after 37 MiB.
+/// of the rings). Long reads save more.
+constexpr std::size_t kLongRead = std::size_t{256} << 10;
+constexpr std::uint64_t kWorthConnectingLong = std::uint64_t{4} << 20;
 constexpr std::uint64_t kWorthConnecting = std::uint64_t{16} << 20;
-/// Bytes of reads whose pages were there before a process connects for such reads. They take 0.2 s or more, so the
-/// connection costs 1 % at most.
-constexpr std::uint64_t kHitsWorthConnecting = std::uint64_t{4} << 30;
+/// Bytes of reads whose pages were there before a process connects for such reads. They take 0.2 s or more, and
+/// 1 s on busy cores, where the connection takes 10 ms: 1 % at most.
+constexpr std::uint64_t kHitsWorthConnecting = std::uint64_t{16} << 30;
 /// Number of writes that tell how long writes past the mount take.
 constexpr std::uint32_t kLeastWrites = 8;
 /// First pause before the kernel's writes are measured: the mount begins to keep them after a few.
 constexpr std::uint32_t kFirstKernelMs = 20;
-/// Number of reads that are expected to be hits after one that was.
+/// Number of reads that are expected to be hits after one that was: more where a read in place shows a missing page. To
+/// look at the pages takes longer than to copy 64 KiB in place.
 constexpr std::uint8_t kExpectedHits = 16;
+constexpr std::uint8_t kExpectedInPlace = 127;
 
 struct alignas(64) Slot {
   std::atomic<std::uint32_t> users{0};
@@ -122,8 +126,9 @@ void stay_away() noexcept {
 
 /// Whether a process without a connection should make one for a read. Counts the read.
 bool is_worth_connecting(std::uint64_t file_bytes, std::size_t bytes) noexcept {
-  if (is_connected.load(std::memory_order_relaxed) || file_bytes >= kWorthConnecting) return true;
-  return read_before.fetch_add(bytes, std::memory_order_relaxed) + bytes > kWorthConnecting;
+  const std::uint64_t least = bytes < kLongRead ? kWorthConnecting : kWorthConnectingLong;
+  if (is_connected.load(std::memory_order_relaxed) || file_bytes >= least) return true;
+  return read_before.fetch_add(bytes, std::memory_order_relaxed) + bytes > least;
 }
 
 /// Opens the file of a descriptor. Returns the new word of the descriptor.
@@ -341,9 +346,7 @@ bool may_hit_wait(int fd) noexcept {
   return hits == Hits::wait && hit_before.load(std::memory_order_relaxed) < kHitsWorthConnecting;
 }
 
-void count_waiting_hits(std::size_t bytes) noexcept {
-  hit_before.fetch_add(reports() ? bytes : bytes * (kExpectedHits + 1), std::memory_order_relaxed);
-}
+void count_waiting_hits(std::uint64_t bytes) noexcept { hit_before.fetch_add(bytes, std::memory_order_relaxed); }
 
 bool is_ready(int fd) noexcept {
   const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
@@ -365,8 +368,18 @@ bool is_expected_hit(int fd, std::uint64_t offset, std::size_t bytes) noexcept {
   return true;
 }
 
-void expect_hits(int fd) noexcept {
-  if (Entry* const entry = entry_of(fd)) entry->expected_hits.store(kExpectedHits, std::memory_order_relaxed);
+std::uint64_t expect_hits(int fd) noexcept {
+  Entry* const entry = entry_of(fd);
+  if (entry == nullptr) return 0;
+  const std::uint8_t hits = entry->file.is_mapped() ? kExpectedInPlace : kExpectedHits;
+  entry->expected_hits.store(hits, std::memory_order_relaxed);
+  return hits;
+}
+
+void expect_fewer_hits(int fd) noexcept {
+  Entry* const entry = entry_of(fd);
+  if (entry != nullptr && entry->expected_hits.load(std::memory_order_relaxed) > kExpectedHits)
+    entry->expected_hits.store(kExpectedHits, std::memory_order_relaxed);
 }
 
 namespace {

@@ -79,15 +79,18 @@ bool is_open_at_host(int fd) noexcept;
 /// which way is faster: it takes time to connect to the server, and such reads hardly gain from it. False after a read
 /// of the descriptor that has missed, since the kernel reads ahead then.
 bool may_hit_wait(int fd) noexcept;
-/// To be called after such a read, for it and those that were not looked at.
-void count_waiting_hits(std::size_t bytes) noexcept;
+/// To be called after such a read.
+/// @param bytes  of it, and of the next ones that are not looked at
+void count_waiting_hits(std::uint64_t bytes) noexcept;
 /// Whether a DirectUse is worthwhile now.
 bool is_ready(int fd) noexcept;
 /// Whether to leave this read to the kernel without another look at the pages: the last ones were there. Looking takes
 /// half as long as a read of 64 KiB.
 bool is_expected_hit(int fd, std::uint64_t offset, std::size_t bytes) noexcept;
-/// To be called when a read was left to the kernel because its pages are there.
-void expect_hits(int fd) noexcept;
+/// To be called when a read was left to the kernel because its pages are there. Returns how many more are expected.
+std::uint64_t expect_hits(int fd) noexcept;
+/// To be called when a read that was expected to be a hit could not be made in place.
+void expect_fewer_hits(int fd) noexcept;
 
 /// To be called when a descriptor is about to be closed, or is already another file's.
 void forget_direct(int fd) noexcept;

@@ -174,6 +174,7 @@ class ReadByMount {
     return kernels_();
   }
   [[nodiscard]] Route route() const { return route_; }
+  [[nodiscard]] bool was_in_place() const { return route_ == Route::in_place; }
   /// Whether a repetition would take as long. Hits are made in place once the file is mapped, if it can be.
   [[nodiscard]] bool is_typical() const {
     if (in_place_ != nullptr || !is_hit_) return route_ != Route::in_place || in_place_->is_typical;
@@ -193,7 +194,11 @@ std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t of
   if (!is_usual(bytes, offset)) return std::nullopt;
   const auto at = static_cast<std::uint64_t>(offset);
   pthread_testcancel();
-  if (!reports() && is_expected_hit(fd, at, bytes)) return by_mount(true);
+  if (!reports() && is_expected_hit(fd, at, bytes)) {
+    const ssize_t got = by_mount(true);
+    if (!by_mount.was_in_place()) expect_fewer_hits(fd);
+    return got;
+  }
   const int error = errno;
   const Pages before_connecting = may_hit_wait(fd) ? pages_to_read(fd, at, bytes) : Pages::none;
   if (before_connecting == Pages::behind_end) {
@@ -201,8 +206,8 @@ std::optional<ssize_t> read_at(int fd, void* buffer, std::size_t bytes, off_t of
     return std::nullopt;
   }
   if (before_connecting == Pages::all) {
-    expect_hits(fd);
-    count_waiting_hits(bytes);
+    const std::uint64_t more = expect_hits(fd);
+    count_waiting_hits(reports() ? bytes : bytes * (more + 1));
     const ssize_t got = by_mount(true);
     if (reports()) count_transfer(fd, false, by_mount.route(), got, Hit::yes);
     return got;
