@@ -132,7 +132,7 @@ bool is_worth_connecting(std::uint64_t file_bytes, std::size_t bytes) noexcept {
 }
 
 /// Opens the file of a descriptor. Returns the new word of the descriptor.
-std::uint64_t open_file(int fd, bool writes, std::size_t bytes, std::uint32_t failures) noexcept {
+std::uint64_t open_file(int fd, bool writes, std::uint32_t failures) noexcept {
   const std::uint64_t later = pause_after(failures + 1);
   struct statx found{};
   if (!look(fd, found)) return kNew;
@@ -140,10 +140,6 @@ std::uint64_t open_file(int fd, bool writes, std::size_t bytes, std::uint32_t fa
   const int access = access_of(fd);
   if (!path || access < 0) return kNever;
   if (writes && access != O_WRONLY) return later;
-  if (*path == files::Path::automatic && !writes && !is_worth_connecting(found.stx_size, bytes)) {
-    if (Entry* const entry = entry_of(fd)) entry->hits.store(Hits::connect, std::memory_order_relaxed);
-    return kNew;
-  }
   const Direct* const library = load_direct_library();
   if (library == nullptr) return Word::of(kNever);
   // Asked for last: a ticket that is not used stays at the server for a time.
@@ -188,10 +184,10 @@ std::uint64_t open_file(int fd, bool writes, std::size_t bytes, std::uint32_t fa
 }
 
 /// One thread at a time. Other threads make the kernel's call.
-void try_opening(int fd, bool writes, std::size_t bytes, std::uint64_t before) noexcept {
+void try_opening(int fd, bool writes, std::uint64_t before) noexcept {
   const DirectOpening turn;
   if (!turn) return;
-  const std::uint64_t after = open_file(fd, writes, bytes, Word{before}.failures());
+  const std::uint64_t after = open_file(fd, writes, Word{before}.failures());
   // The descriptor may have been closed meanwhile.
   // WORD release: the slot
   if (!words[static_cast<unsigned>(fd)].compare_exchange_strong(before, after, std::memory_order_release)) {
@@ -229,7 +225,7 @@ DirectUse::DirectUse(int fd, bool writes, std::size_t bytes) noexcept : fd_(fd) 
   const Word word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)};
   if (word.is_new() || (word.waits() && is_over(word.time()))) {
     DirectCall::allow(kMostOpenMs);
-    try_opening(fd, writes, bytes, word.word);
+    try_opening(fd, writes, word.word);
     DirectCall::allow(kMostWaitMs);
   }
   const int slot = enter(fd);
@@ -331,6 +327,21 @@ void stay_with_ring(int fd) noexcept {
 
 bool is_open_at_host(int fd) noexcept {
   return Word{words[static_cast<unsigned>(fd)].load(std::memory_order_relaxed)}.slot() >= 0;
+}
+
+bool reads_little(int fd, std::size_t bytes) noexcept {
+  if (is_connected.load(std::memory_order_relaxed)) return false;
+  std::atomic<std::uint64_t>& place = words[static_cast<unsigned>(fd)];
+  std::uint64_t word = place.load(std::memory_order_relaxed);
+  if (Word{word}.kind() == kSmall) return !is_worth_connecting(0, bytes);
+  if (Word{word}.kind() != kNew) return false;
+  const int error = errno;
+  struct statx found{};
+  const bool is_compared = look(fd, found) && path_on_mount(fd, found) == files::Path::automatic;
+  errno = error;
+  if (!is_compared || is_worth_connecting(found.stx_size, bytes)) return false;
+  place.compare_exchange_strong(word, Word::of(kSmall), std::memory_order_relaxed);
+  return true;
 }
 
 bool may_hit_wait(int fd) noexcept {

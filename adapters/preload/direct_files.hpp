@@ -73,6 +73,9 @@ class DirectUse {
 
 /// Lets no transfer of the descriptor go past the mount while it has a ring. Call when it has got one.
 void stay_with_ring(int fd) noexcept;
+/// Whether a read on the path `auto` is left to the mount because the process has no connection to the server, and has
+/// read too little to make one. Counts the read.
+bool reads_little(int fd, std::size_t bytes) noexcept;
 /// Whether the descriptor's file is open at the server.
 bool is_open_at_host(int fd) noexcept;
 /// Whether a read of a file of a mount on the path `auto`, whose pages are there, leaves the question to later reads

@@ -320,6 +320,10 @@ bool may_be_direct(int fd, std::size_t bytes) noexcept {
   return bytes >= least_direct() && !in_vfork_child() && entry_of(fd) != nullptr && is_ready(fd);
 }
 
+bool may_read_direct(int fd, std::size_t bytes) noexcept {
+  return may_be_direct(fd, bytes) && !reads_little(fd, bytes);
+}
+
 bool may_become_direct(int fd) noexcept { return least_direct() != SIZE_MAX && !in_vfork_child() && is_on_mount(fd); }
 
 std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off_t offset, const InPlace* in_place) {
@@ -328,7 +332,7 @@ std::optional<ssize_t> pread_direct(int fd, void* buffer, std::size_t bytes, off
 }
 
 ssize_t pread_not_in_place(int fd, void* buffer, std::size_t bytes, off_t offset) {
-  if (may_be_direct(fd, bytes)) {
+  if (may_read_direct(fd, bytes)) {
     if (const auto moved = pread_direct(fd, buffer, bytes, offset)) return *moved;
   }
   const ssize_t result = WHERRY_NEXT(pread, fd, buffer, bytes, offset);

@@ -58,6 +58,8 @@ ssize_t pread_not_in_place(int fd, void* buffer, std::size_t bytes, off_t offset
 
 /// Whether a transfer of this many bytes may be one of these.
 bool may_be_direct(int fd, std::size_t bytes) noexcept;
+/// The same for a read. Counts it if it is left to the mount.
+bool may_read_direct(int fd, std::size_t bytes) noexcept;
 /// Whether later transfers may be, although this one is the kernel's. Keeps errno.
 bool may_become_direct(int fd) noexcept;
 

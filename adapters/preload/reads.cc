@@ -159,7 +159,7 @@ ssize_t read_here(int fd, void* buffer, std::size_t bytes) {
   };
   const auto kernels = [&] { return WHERRY_NEXT(read, fd, buffer, bytes); };
   const auto direct = [&](Entry& entry, State state) -> std::optional<ssize_t> {
-    if (!may_be_direct(fd, bytes)) return std::nullopt;
+    if (!may_read_direct(fd, bytes)) return std::nullopt;
     const std::uint64_t cost = more_spent(entry, state, bytes);
     auto call = [&] { return call_at_kernels_offset(fd, entry, cost, kernels); };
     return read_direct(fd, entry, state, cost, buffer, bytes, KernelsCall(call));

@@ -163,7 +163,7 @@ Tracking track(int fd, Entry& entry, State state) noexcept {
 
 ssize_t read_tracked(int fd, Entry& entry, State state, void* buffer, std::size_t bytes, off_t offset) {
   const bool eager = is_eager(entry);
-  if (!eager && entry.file.needs_delegation() && may_be_direct(fd, bytes)) [[unlikely]]
+  if (!eager && entry.file.needs_delegation() && may_read_direct(fd, bytes)) [[unlikely]]
     return read_either_way(fd, entry, state, buffer, bytes, offset);
   if (is_in_place(fd, entry, state, offset, bytes, eager)) {
     pthread_testcancel();

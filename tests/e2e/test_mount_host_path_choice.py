@@ -164,7 +164,7 @@ def test_auto_writes_past_a_mount_that_keeps_no_writes(tmp_path, call):
     (tmp_path / "root").mkdir()
     with Server(tmp_path / "root", NO_PASSTHROUGH, NO_LEND, "--no-delegations") as server, Mount(server, tmp_path / "mount") as here:
         _, report = run(server, here, WRITE_SHORT, call, 4000, path="auto")
-        assert report.calls("writes to the host") > 100 and report.calls("writes by a ring") == 0, report.said
+        assert report.calls("writes to the host") > 0 and report.calls("writes by a ring") == 0, report.said
 
 
 @pytest.mark.parametrize("path, least", [("auto", 1), (None, 400)])  # on `auto` some go past the mount, if that is faster
