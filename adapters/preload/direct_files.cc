@@ -339,9 +339,9 @@ bool reads_little(int fd, std::size_t bytes) noexcept {
   struct statx found{};
   const bool is_compared = look(fd, found) && path_on_mount(fd, found) == files::Path::automatic;
   errno = error;
-  if (!is_compared || is_worth_connecting(found.stx_size, bytes)) return false;
-  place.compare_exchange_strong(word, Word::of(kSmall), std::memory_order_relaxed);
-  return true;
+  const bool is_little = is_compared && !is_worth_connecting(found.stx_size, bytes);
+  place.compare_exchange_strong(word, Word::of(is_little ? kSmall : kLarge), std::memory_order_relaxed);
+  return is_little;
 }
 
 bool may_hit_wait(int fd) noexcept {

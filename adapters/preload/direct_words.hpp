@@ -22,13 +22,14 @@ inline constexpr std::uint32_t kNever = 1;
 inline constexpr std::uint32_t kMount = 2;
 inline constexpr std::uint32_t kRing = 13;   // as kNew once the descriptor's ring has ended
 inline constexpr std::uint32_t kSmall = 14;  // as kNew, of a file that is too small to connect for it alone
+inline constexpr std::uint32_t kLarge = 15;  // as kNew, of a file that is not
 inline constexpr std::uint32_t kFirstSlot = 16;
 
 struct Word {
   std::uint64_t word = kNew;
   [[nodiscard]] std::uint32_t kind() const { return static_cast<std::uint32_t>(word); }
   [[nodiscard]] std::uint32_t time() const { return static_cast<std::uint32_t>(word >> 32); }
-  [[nodiscard]] bool is_new() const { return kind() == kNew || kind() == kRing || kind() == kSmall; }
+  [[nodiscard]] bool is_new() const { return kind() == kNew || (kind() >= kRing && kind() < kFirstSlot); }
   [[nodiscard]] bool waits() const { return kind() >= kMount && kind() <= kMount + kMostFailures; }
   [[nodiscard]] std::uint32_t failures() const { return waits() ? kind() - kMount : 0; }
   [[nodiscard]] int slot() const { return kind() < kFirstSlot ? -1 : static_cast<int>(kind() - kFirstSlot); }
