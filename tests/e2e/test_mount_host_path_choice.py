@@ -153,10 +153,9 @@ for i in range(count):
 
 @pytest.mark.parametrize("call", ["write", "pwrite"])
 def test_auto_gives_short_writes_to_a_ring(server, here, call):
-    """After an attempt that comes too early, the next one is made after twice as many writes."""
-    assert run(server, here, WRITE_SHORT, call, 1000, path="host")[1].calls("writes to the host") == 1000
     _, report = run(server, here, WRITE_SHORT, call, 4000, path="auto")
     assert report.calls("writes by a ring") > 3900 and report.calls("writes to the host") == 0, report.said
+    assert run(server, here, WRITE_SHORT, call, 1000, path="host")[1].calls("writes to the host") == 1000
 
 
 @pytest.mark.parametrize("call", ["write", "pwrite"])
